@@ -12,7 +12,7 @@ import { idBody, type JsonObject } from "@kiln/core/domain"
 import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { providerStandings } from "./providerStandings.ts"
-import { jsonReply } from "./server/Reply.ts"
+import { jsonReply } from "./server/Exchange.ts"
 import type { Handler } from "./server/Router.ts"
 
 /** The response of `/readyz`: ready when every check passes and the process is not shutting down. */

@@ -1,15 +1,12 @@
 import * as Effect from "effect/Effect"
+import type { JobFamily } from "@kiln/client"
 import type { IdempotencyKeyReused } from "@kiln/core"
 import type { Grant, Job } from "@kiln/core/domain"
-import type { Exchange } from "../server/Exchange.ts"
-import { readJsonObject } from "../server/jsonBody.ts"
-import { whenReady } from "../server/Ready.ts"
-import { Refusal } from "../server/Refusal.ts"
-import { jsonReply, type Reply } from "../server/Reply.ts"
+import { type Exchange, jsonReply, Refusal, type Reply, whenReady } from "../server/Exchange.ts"
+import { readJsonObject } from "../server/body.ts"
 import type { Handler } from "../server/Router.ts"
 import { parseIdempotencyKey } from "../wire/requestHeaders.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { pollingPath } from "./jobBodies.ts"
 import type { OfferedKind } from "./offerKinds.ts"
 import { refusalFor } from "./refusalFor.ts"
 
@@ -27,7 +24,7 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
       },
       onSuccess: ({ job, replayed }) => {
         exchange.createdJobId = job.id
-        const location = context.publicUrl() + pollingPath(family, job.id)
+        const location = jobUrl(context, family, job.id)
         const headers: Record<string, string> = { location, "retry-after": "2" }
         if (replayed) headers["idempotency-replayed"] = "true"
         return Effect.succeed(jsonReply(202, createdBody(job), headers))
@@ -42,10 +39,14 @@ export const createJob = (context: HandlerContext, { family, kind, names, route 
     )
 }
 
+/** Returns the URL at which a job is polled. */
+export const jobUrl = ({ publicUrl }: Pick<HandlerContext, "publicUrl">, { poll }: JobFamily, jobId: string): string =>
+  publicUrl() + poll.slice(0, -":id".length) + jobId
+
 /** Points to the job that has the key: a caller that lost the response to its first request finds it there. */
-const keyReused = ({ offers, publicUrl }: HandlerContext, { code, jobId, kind }: IdempotencyKeyReused): Refusal => {
-  const family = offers.get(kind)?.family
-  return new Refusal({ code, ...(family && { headers: { location: publicUrl() + pollingPath(family, jobId) } }) })
+const keyReused = (context: HandlerContext, { code, jobId, kind }: IdempotencyKeyReused): Refusal => {
+  const family = context.offers.get(kind)?.family
+  return new Refusal({ code, ...(family && { headers: { location: jobUrl(context, family, jobId) } }) })
 }
 
 /** Returns the body of a new job. A replay returns the same, whatever the job's state. */

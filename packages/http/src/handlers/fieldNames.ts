@@ -1,6 +1,6 @@
 import { type GivenNames, toCamelCase, toSnakeCase, wireName } from "@kiln/client/api"
 import { type FieldError, likelyName } from "@kiln/core/domain"
-import { Refusal } from "../server/Refusal.ts"
+import { Refusal } from "../server/Exchange.ts"
 
 /** Marks an unknown name: `uploadId` sent by a client must not be taken for the inner name of `upload_id`. */
 const UNKNOWN = "?"

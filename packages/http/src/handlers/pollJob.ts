@@ -1,17 +1,26 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JobFamily } from "@kiln/client"
-import { errorMessageOf, isFinished, isId, type JobId, type PolledJob, type Principal } from "@kiln/core/domain"
-import type { Exchange } from "../server/Exchange.ts"
+import type { JobBody } from "@kiln/client/api"
+import {
+  type Billing,
+  billingOf,
+  errorMessageOf,
+  isFinished,
+  isId,
+  type JobId,
+  type JsonObject,
+  type PolledJob,
+  type Principal,
+  type Progress,
+} from "@kiln/core/domain"
+import { asStep, type Exchange, jsonReply, noContent, Refusal, type Reply, whenReady } from "../server/Exchange.ts"
 import type { Hold } from "../server/JobWaits.ts"
-import { asStep, whenReady } from "../server/Ready.ts"
-import { Refusal } from "../server/Refusal.ts"
-import { jsonReply, noContent, type Reply } from "../server/Reply.ts"
 import type { Handler } from "../server/Router.ts"
 import { preferredWait } from "../wire/requestHeaders.ts"
 import { fileUrlExpiry, signDownload } from "../wire/SignedUrls.ts"
+import { jobUrl } from "./createJob.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
-import { outputBody, pollingPath, progressBody, stateBody } from "./jobBodies.ts"
 import type { OfferedKind } from "./offerKinds.ts"
 import { refusalFor } from "./refusalFor.ts"
 
@@ -50,9 +59,12 @@ const heldReply = <E>(answered: Effect.Effect<Reply, E>, seconds: number | undef
 export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: string): Handler => {
   const { defaultCurrency } = context.engine.settings
   const reply = (job: PolledJob, offer: OfferedKind, nowMs: number, retry?: JobId): Reply => {
-    const expiresAtSeconds = fileUrlExpiry(nowMs)
     const fileUrl = (fileId: string) =>
-      signDownload(context.keyring, { publicUrl: context.publicUrl(), fileId, expiresAtSeconds })
+      signDownload(context.keyring, {
+        publicUrl: context.publicUrl(),
+        fileId,
+        expiresAtSeconds: fileUrlExpiry(nowMs),
+      })
     const state = stateBody[family.body](job, outputBody(job, offer, fileUrl), defaultCurrency)
     const message = errorMessageOf(job)
     const body = {
@@ -62,7 +74,7 @@ export const pollJob = (context: HandlerContext, family: JobFamily, keyScope: st
     }
     if (!isFinished(job)) return jsonReply(200, body, { "retry-after": "2" })
     if (retry === undefined) return jsonReply(200, body)
-    return jsonReply(200, body, { link: `<${context.publicUrl()}${pollingPath(family, retry)}>; rel="latest-version"` })
+    return jsonReply(200, body, { link: `<${jobUrl(context, family, retry)}>; rel="latest-version"` })
   }
   /** Only a failed job may have been retried. */
   const answer = (grant: Principal, job: PolledJob, offer: OfferedKind, nowMs: number) =>
@@ -112,3 +124,60 @@ export const eraseJobData = (context: HandlerContext, family: JobFamily, keyScop
     yield* Effect.mapError(context.engine.eraseJobData(grant, id), (error) => refusalFor(error))
     return noContent
   })
+
+type Body = (job: PolledJob, output: JsonObject | undefined, defaultCurrency: string) => object
+
+/** The state of a polled job, with billing and codes; a code is `null` if it does not apply. */
+const fullBody: Body = (job, output, defaultCurrency) => ({
+  id: job.id,
+  status: job.status,
+  ...(output !== undefined && { output }),
+  billing: billingBody(billingOf(job, defaultCurrency)),
+  warning_code: job.warningCode,
+  error_code: job.errorCode,
+})
+
+const billingBody = ({ amount, currency, lineItems, status }: Billing) => ({
+  status,
+  currency,
+  amount,
+  line_items: lineItems.map((item) => ({
+    meter: item.meter,
+    quantity: item.quantity,
+    unit_amount: item.unitAmount,
+    amount: item.amount,
+  })),
+})
+
+/** Omits fields that do not apply. */
+const briefBody: Body = (job, output) => ({
+  id: job.id,
+  status: job.status,
+  ...(output !== undefined && { output }),
+  ...(job.errorCode !== null && { error_code: job.errorCode }),
+  ...(job.retained !== "kept" && { warning_code: job.warningCode }),
+})
+
+/** Returns the body of a polled job; its output is absent until it is done. */
+const stateBody: Readonly<Record<JobBody, Body>> = { full: fullBody, brief: briefBody }
+
+/** The progress of a running job of a custom kind. */
+const progressBody = ({ message, value }: Progress) => ({ value, message })
+
+/**
+ * Returns a job's output on the wire, with a URL under `<name>_url` for each file. Absent until the job is done, and again once
+ * its data is gone.
+ */
+const outputBody = (
+  job: PolledJob,
+  { names, outputs }: Pick<OfferedKind, "names" | "outputs">,
+  fileUrl: (fileId: string) => string,
+): JsonObject | undefined => {
+  if (job.status !== "done" || job.retained !== "kept" || job.output === null) return undefined
+  const entries: Array<readonly [string, JsonObject[string]]> = []
+  for (const [name, value] of Object.entries(job.output))
+    if (outputs === undefined || outputs.has(name)) entries.push([names.toWire(name), value])
+  for (const { id, name } of job.files) entries.push([`${names.toWire(name)}_url`, fileUrl(id)])
+  // Not by assignment: `__proto__` is a name like any other.
+  return Object.fromEntries(entries)
+}

@@ -9,7 +9,7 @@ import type {
   SpendCapReached,
 } from "@kiln/core"
 import { audioFormats, type BlobCorrupt } from "@kiln/core/domain"
-import { Refusal } from "../server/Refusal.ts"
+import { Refusal } from "../server/Exchange.ts"
 
 /** The engine's errors that reach clients. `InvalidRequest` needs the wire names of its fields: see `FieldNames.refuse`. */
 type EngineError = Exclude<

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import type { JobRoute } from "@kiln/client"
 import type { Caller } from "../server/Caller.ts"
-import type { NodeRequest, NodeResponse } from "../server/NodeExchange.ts"
 import type { RateLimits } from "../wire/RateLimiter.ts"
 
 /** An engine returned by `createEngine`, with any kinds and any store. */
@@ -50,12 +49,6 @@ export interface MountOptions<Source> {
    */
   readonly authenticate?: (request: Source) => PromiseLike<Caller | undefined> | Caller | undefined
 }
-
-/**
- * A handler for `node:http`, for `node:http2` through its compatibility API, and for Express and Connect. Passes requests that
- * are not for kiln to `next`, if given.
- */
-export type NodeHandler = (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void
 
 /** With HTTP/2, `authenticate` receives an `Http2ServerRequest`, which has the relevant members `headers` and `socket`. */
 export type NodeMountOptions = MountOptions<IncomingMessage>

@@ -4,12 +4,6 @@ export type { KeyLimits, RateLimitPolicy } from "@kiln/core/domain"
 export type { RateLimits } from "../wire/RateLimiter.ts"
 export { type ApiKey, type ApiKeyOptions, createApiKey, limitApiKey } from "./createApiKey.ts"
 export { fetchHandler } from "./mountFetch.ts"
-export type {
-  FetchHandler,
-  FetchMountOptions,
-  MountedEngine,
-  MountOptions,
-  NodeHandler,
-  NodeMountOptions,
-} from "./MountOptions.ts"
+export type { FetchHandler, FetchMountOptions, MountedEngine, MountOptions, NodeMountOptions } from "./MountOptions.ts"
+export type { NodeHandler } from "../server/NodeExchange.ts"
 export { nodeHandler } from "./mountNode.ts"

@@ -4,9 +4,10 @@ import type * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import type { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
+import type { NodeHandler } from "../server/NodeExchange.ts"
 import { nodeListener } from "../server/nodeListener.ts"
 import { NodeSource } from "../server/NodeSource.ts"
-import type { MountedEngine, NodeHandler, NodeMountOptions } from "./MountOptions.ts"
+import type { MountedEngine, NodeMountOptions } from "./MountOptions.ts"
 import { type MountNeeds, mountService } from "./mountService.ts"
 import { attached, inEngine } from "./inEngine.ts"
 
@@ -18,11 +19,7 @@ export const mountNode = Effect.fnUntraced(function* (
   options: NodeMountOptions,
 ): Effect.fn.Return<NodeHandler, HttpSettingInvalid | StoreUnavailable, MountNeeds | Scope.Scope> {
   const { app, requests } = yield* mountService(options, askCaller(options), "nodeHandler()")
-  const listener = yield* nodeListener(app, requests)
-  return (request, response, next) => {
-    if (next === undefined || app.isOurs(new NodeSource(request, response))) listener(request, response)
-    else next()
-  }
+  return yield* nodeListener(app, requests)
 })
 
 const askCaller = ({ authenticate }: NodeMountOptions): AskCaller | undefined =>

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { constant } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { Engine } from "@kiln/core/effect"
@@ -17,7 +18,7 @@ import { defaultRateLimits, type RateLimitName } from "../wire/RateLimiter.ts"
 import type { App } from "../server/app.ts"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"
-import { makeService } from "../server/makeService.ts"
+import { makeService, watchShutdown } from "../server/makeService.ts"
 import { parsePublicUrl } from "../server/publicUrl.ts"
 import { defaultOpenAiSettings } from "../openai/OpenAiContext.ts"
 import type { MountOptions } from "./MountOptions.ts"
@@ -124,11 +125,11 @@ export const mountService = Effect.fnUntraced(function* <Source>(
   const readiness = yield* Layer.build(
     Layer.merge(layerWriteReadiness, layerProviderDetails).pipe(Layer.provideMerge(Readiness.layer)),
   )
-  let stopping = false
+  const shutdown = yield* Effect.provide(watchShutdown, readiness)
   const app = yield* makeService({
-    publicUrl: () => publicUrl,
+    publicUrl: constant(publicUrl),
     prefix,
-    isStopping: () => stopping,
+    shutdown,
     trustedProxies: options.trustedProxies ?? [],
     rateLimits: { ...defaultRateLimits, ...Object.fromEntries(givenLimits(options.rateLimits)) },
     signingKeys: options.signingKeys,
@@ -145,7 +146,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
       markStopping,
-      Effect.sync(() => void (stopping = true)),
+      Effect.sync(() => void (shutdown.isStopping = true)),
     ),
   )
   return { app, requests }

@@ -1,4 +1,4 @@
-import { Refusal } from "../server/Refusal.ts"
+import { Refusal } from "../server/Exchange.ts"
 import { likelyName } from "@kiln/core/domain"
 
 /** Refuses a field, and says what can be sent instead. */

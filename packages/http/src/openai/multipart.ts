@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { BodyBroken } from "../server/body.ts"
-import { Refusal } from "../server/Refusal.ts"
+import { Refusal } from "../server/Exchange.ts"
 
 /** Maximum bytes of one part's headers, and maximum number of parts. */
 const maxHeaderBytes = 8_192

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Refusal } from "../server/Refusal.ts"
-import { jsonReply } from "../server/Reply.ts"
+import { jsonReply, Refusal } from "../server/Exchange.ts"
 import type { Handler, Route } from "../server/Router.ts"
 import { createImages } from "./createImages.ts"
 import { createSpeech } from "./createSpeech.ts"

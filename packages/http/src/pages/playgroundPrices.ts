@@ -2,9 +2,7 @@ import * as Effect from "effect/Effect"
 import type { Board, StoreUnavailable } from "@kiln/core/domain"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import type { Authenticate } from "../server/Authenticator.ts"
-import { asStep } from "../server/Ready.ts"
-import { Refusal } from "../server/Refusal.ts"
-import { jsonReply } from "../server/Reply.ts"
+import { asStep, jsonReply, Refusal } from "../server/Exchange.ts"
 import type { Handler, Route } from "../server/Router.ts"
 
 /** Prices change rarely; visitors are many. */

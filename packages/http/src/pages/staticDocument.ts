@@ -4,7 +4,7 @@ import { brotliCompress, constants, gzip } from "node:zlib"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type TakeByAddress, tooMany } from "../server/limitAddresses.ts"
-import type { Reply } from "../server/Reply.ts"
+import type { Reply } from "../server/Exchange.ts"
 import type { Handler } from "../server/Router.ts"
 import { type ContentCoding, matchesEntityTag, preferredCoding } from "../wire/requestHeaders.ts"
 

@@ -6,11 +6,8 @@ import { jobModeOf, type KeyId, parseApiKey, type Principal, type RateLimitPolic
 import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { parseBearerToken } from "../wire/requestHeaders.ts"
 import type { TrustedProxies } from "../wire/ClientAddress.ts"
-import type { Exchange } from "./Exchange.ts"
-import { trackKeyUses } from "./KeyUses.ts"
+import { type Exchange, type Ready, Refusal } from "./Exchange.ts"
 import { limitAddresses, tooMany } from "./limitAddresses.ts"
-import type { Ready } from "./Ready.ts"
-import { Refusal } from "./Refusal.ts"
 
 /** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
 export const believedForMs = 3_000
@@ -107,3 +104,47 @@ const principalOf = (record: ApiKeyRecord): Principal => ({
   mode: jobModeOf(record.mode),
   scopes: record.scopes,
 })
+
+/** Minimum interval between updates of a key's last use, in milliseconds. */
+const precisionMs = 60_000
+const flushIntervalMs = 10_000
+
+/** Records the last use of keys in batches, approximately: it does not delay requests, and may be lost in a crash. */
+const trackKeyUses: Effect.Effect<(keyId: KeyId, now: number) => void, never, KeyDirectory | Scope.Scope> = Effect.gen(
+  function* () {
+    const directory = yield* KeyDirectory
+    /** The last recorded or pending use, by key. */
+    const noted = new Map<KeyId, number>()
+    const due = new Map<KeyId, number>()
+
+    const flush = Effect.suspend(() => {
+      const uses = [...due].map(([keyId, usedAt]) => ({ keyId, usedAt }))
+      due.clear()
+      return uses.length === 0
+        ? Effect.void
+        : Effect.catchCause(directory.touchKeys(uses), (cause) =>
+            Effect.logDebug("could not record the last use of keys", cause),
+          )
+    })
+    const forget = (now: number) => {
+      for (const [keyId, at] of noted) if (Math.abs(now - at) >= precisionMs) noted.delete(keyId)
+    }
+    yield* Effect.addFinalizer(() => flush)
+    yield* Effect.forkScoped(
+      Effect.gen(function* () {
+        while (true) {
+          yield* Effect.sleep(flushIntervalMs)
+          yield* flush
+          yield* Effect.clockWith((clock) => Effect.sync(() => forget(clock.currentTimeMillisUnsafe())))
+        }
+      }),
+    )
+
+    return (keyId, now) => {
+      const last = noted.get(keyId)
+      if (last !== undefined && Math.abs(now - last) < precisionMs) return
+      noted.set(keyId, now)
+      due.set(keyId, now)
+    }
+  },
+)

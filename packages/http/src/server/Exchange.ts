@@ -1,4 +1,7 @@
-import type { RefusalCode } from "@kiln/client/api"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
+import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "@kiln/client/api"
 import { isId, type JobId, type KeyId, type KeyLimits, type ProjectId } from "@kiln/core/domain"
 import type { RequestSource } from "./RequestSource.ts"
 
@@ -87,3 +90,67 @@ export class Exchange {
     return announced === undefined ? undefined : Number(announced)
   }
 }
+
+/** The result of a handler, which each type of server turns into a response. */
+export interface Reply {
+  readonly status: number
+  /** Headers by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Bytes are sent without a copy for each response. */
+  readonly body: string | Uint8Array<ArrayBuffer> | Stream.Stream<Uint8Array, unknown> | undefined
+}
+
+export const jsonHeaders = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" }
+
+export const jsonReply = (status: number, body: object, headers?: Readonly<Record<string, string>>): Reply => ({
+  status,
+  headers: headers === undefined ? jsonHeaders : { ...jsonHeaders, ...headers },
+  body: JSON.stringify(body),
+})
+
+export const noContent: Reply = { status: 204, headers: { "cache-control": "no-store" }, body: undefined }
+
+/** Fails a request with an error of the catalog. */
+export class Refusal extends Data.TaggedError("Refusal")<{
+  readonly code: RefusalCode
+  /** Replaces the catalog's message. Never repeats client input. */
+  readonly message?: string
+  readonly param?: string
+  readonly details?: Readonly<Record<string, unknown>>
+  /** Additional headers, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Only for the log. */
+  readonly cause?: unknown
+}> {}
+
+export const envelopeOf = (refusal: Refusal, requestId: string): ErrorEnvelope => {
+  const { message, type } = errorCatalogue[refusal.code]
+  return {
+    error: {
+      type,
+      code: refusal.code,
+      message: refusal.message || message,
+      param: refusal.param ?? null,
+      details: refusal.details ?? null,
+      request_id: requestId,
+    },
+  }
+}
+
+export const refusalReply = (refusal: Refusal, requestId: string): Reply => {
+  const entry = errorCatalogue[refusal.code]
+  return jsonReply(entry.status, envelopeOf(refusal, requestId), { ...entry.headers, ...refusal.headers })
+}
+
+/** The result of a check: at once, or after a step that may wait or fail. Steps cost the frequent requests more than most checks. */
+export type Ready<A extends object> = A | Effect.Effect<A, Refusal>
+
+/** Continues with the result of a check. */
+export const whenReady = <A extends object, B, E>(
+  ready: Ready<A>,
+  next: (result: A) => Effect.Effect<B, E>,
+): Effect.Effect<B, E | Refusal> => (Effect.isEffect(ready) ? Effect.flatMap(ready, next) : next(ready))
+
+/** Returns the check as a step. */
+export const asStep = <A extends object>(ready: Ready<A>): Effect.Effect<A, Refusal> =>
+  Effect.isEffect(ready) ? ready : Effect.succeed(ready)

@@ -3,7 +3,6 @@ import type * as Tracer from "effect/Tracer"
 import { markReleasable } from "@kiln/core/ports"
 import { bodyLimitMs } from "./body.ts"
 import { BodyGatherer, type Valve } from "./BodyGatherer.ts"
-import { awaitsContinue, sendContinue } from "./expectContinue.ts"
 import { maxJsonBytes } from "./Exchange.ts"
 import { ownSocket, ReadingHold } from "./holdReading.ts"
 import type { NodeRequest, NodeResponse } from "./NodeExchange.ts"
@@ -37,6 +36,21 @@ class ArrivedBody {
 
 /** The bodies of requests that have one. */
 const bodies = new WeakMap<NodeRequest, BodyGatherer | ArrivedBody>()
+
+// Requests whose sender waits for `100 Continue` before it sends the body. A final response without it spares the sender
+// the whole body, so `100 Continue` is sent only when the body is first read.
+const waitingToContinue = new WeakSet<NodeRequest>()
+
+/** Records a request with `Expect: 100-continue`. */
+export const expectContinue = (request: NodeRequest): void => void waitingToContinue.add(request)
+
+/** Returns whether the sender still waits. Its body will not arrive, and Node closes the connection after the response. */
+const awaitsContinue = (request: NodeRequest): boolean => waitingToContinue.has(request)
+
+/** Sends `100 Continue`, once. */
+const sendContinue = (request: NodeRequest, response: NodeResponse): void => {
+  if (waitingToContinue.delete(request) && !response.headersSent && !response.destroyed) response.writeContinue()
+}
 
 /** Returns whether a body may arrive together with its request, which is worth a turn of the event loop to find out. */
 export const isShort = (message: NodeRequest): boolean => {

@@ -1,9 +1,7 @@
 import type * as Clock from "effect/Clock"
 import type * as Effect from "effect/Effect"
 import type { BodyBroken } from "./body.ts"
-import type { Exchange } from "./Exchange.ts"
-import type { Refusal } from "./Refusal.ts"
-import type { Reply } from "./Reply.ts"
+import type { Exchange, Refusal, Reply } from "./Exchange.ts"
 
 /** Handles a request. `id` is the value of the path's placeholder; empty without one. The values of two are joined by a slash. */
 export type Handler = (exchange: Exchange, id: string, clock: Clock.Clock) => Effect.Effect<Reply, Refusal | BodyBroken>

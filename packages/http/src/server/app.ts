@@ -1,33 +1,36 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { IdGenerator } from "@kiln/core/ports"
 import type { AnsweredRequest, HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
-import { Exchange, isUnder, localTarget } from "./Exchange.ts"
+import { Exchange, isUnder, localTarget, Refusal, refusalReply, type Reply } from "./Exchange.ts"
 import { describePaths } from "./describePaths.ts"
-import { Refusal } from "./Refusal.ts"
-import { refusalReply, type Reply } from "./Reply.ts"
 import type { RequestSource } from "./RequestSource.ts"
 import { inRequestSpan } from "./requestSpan.ts"
 import type { Router } from "./Router.ts"
 
+/** The progress of a shutdown. State instead of functions, because every request looks at it. */
+export interface Shutdown {
+  /** Set at its end: new requests are rejected. */
+  isStopping: boolean
+  /** Set at its beginning: each response ends its connection. */
+  closesConnections: boolean
+}
+
 /** Responds to requests of any server. */
 export interface App {
   readonly answer: (source: RequestSource) => Effect.Effect<Reply>
-  /** Returns true at the end of a shutdown, when new requests are rejected. */
-  readonly isStopping: () => boolean
-  /** Returns true from the beginning of a shutdown, when each response ends its connection. */
-  readonly closesConnections: () => boolean
+  readonly shutdown: Readonly<Shutdown>
   /** Returns whether a request belongs to the service, for servers that also serve other things. */
   readonly isOurs: (source: RequestSource) => boolean
 }
 
 export interface AppOptions {
   readonly router: Router
-  readonly newRequestId: () => string
-  readonly isStopping: () => boolean
-  readonly closesConnections: () => boolean
+  readonly ids: Pick<IdGenerator["Service"], "next">
+  readonly shutdown: Readonly<Shutdown>
   /** Observes every request. */
   readonly observer: HttpObserver | undefined
   /** Prefix of request paths in front of the routes; may be empty. */
@@ -36,7 +39,7 @@ export interface AppOptions {
 
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
 export const makeApp = (options: AppOptions): App => {
-  const { closesConnections, isStopping, newRequestId, observer, prefix, router } = options
+  const { ids, observer, prefix, router, shutdown } = options
   const routes = router.routes.map(({ path }) => path)
   const messages = describePaths(routes, prefix)
   const dispatch = (exchange: Exchange, clock: Clock.Clock) => {
@@ -55,7 +58,7 @@ export const makeApp = (options: AppOptions): App => {
       )
     exchange.route = match.route.path
     exchange.placeholder = match.id
-    if (isStopping() && match.route.whileStopping !== true)
+    if (shutdown.isStopping && match.route.whileStopping !== true)
       return Effect.fail(
         new Refusal({ code: "service_unavailable", message: "The service is shutting down. Repeat the request." }),
       )
@@ -100,7 +103,7 @@ export const makeApp = (options: AppOptions): App => {
   }
   const answer = (source: RequestSource): Effect.Effect<Reply> =>
     Effect.withFiber(({ cache }) => {
-      const exchange = new Exchange(givenRequestId(source) ?? newRequestId(), source, prefix)
+      const exchange = new Exchange(givenRequestId(source) ?? ids.next("req"), source, prefix)
       const answered = answerIn(exchange)
       return cache.tracer === undefined ? answered : inRequestSpan(exchange, routeOf(exchange), answered)
     })
@@ -112,7 +115,7 @@ export const makeApp = (options: AppOptions): App => {
     return router.match(source.method, local.replace(/\?.*$/s, ""))._tag !== "NotFound"
   }
 
-  return { answer, isStopping, closesConnections, isOurs }
+  return { answer, shutdown, isOurs }
 }
 
 /** What an observer is told of a request. */

@@ -11,14 +11,11 @@ interface Line {
   readonly hold: ReadingHold
 }
 
-/** Returns whether all earlier responses of the connection were sent: only then does Node assign a response its socket. */
-export const isFirst = (response: NodeResponse): boolean => response.socket !== null
-
 /**
- * Starts each request after the previous responses on its connection were sent: a pipelining client has one request in
- * progress at a time, and a client that does not read its responses causes no further work. While requests wait, the
- * connection is not read. Beyond 2,000 waiting requests in total, their connections are closed; clients may repeat requests
- * without a response.
+ * Starts requests that arrived before the previous responses on their connections were sent, each after them: a pipelining
+ * client has one request in progress at a time, and a client that does not read its responses causes no further work. While
+ * requests wait, the connection is not read. Beyond 2,000 waiting requests in total, their connections are closed; clients may
+ * repeat requests without a response.
  */
 export const makeInTurn = () => {
   const lines = new WeakMap<Socket, Line>()
@@ -39,7 +36,7 @@ export const makeInTurn = () => {
 
   return (request: NodeRequest, response: NodeResponse, begin: NodeListener): void => {
     const socket = ownSocket(request)
-    if (socket === undefined || isFirst(response)) return begin(request, response)
+    if (socket === undefined) return begin(request, response)
     if (socket.destroyed) return
     if (waiting >= maxWaiting) return void socket.destroy()
     const line = lineOf(socket)

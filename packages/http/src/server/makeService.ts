@@ -13,13 +13,12 @@ import { openAiRoutes } from "../openai/openAiRoutes.ts"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
-import { type KeyLimiters, limitReads, makeAdmit, makeConfirm } from "./admission.ts"
-import { type App, makeApp } from "./app.ts"
+import { type KeyLimiters, limitReads, localKeyLimiter, makeAdmit, makeConfirm, SharedKeyLimiter } from "./admission.ts"
+import { type App, makeApp, type Shutdown } from "./app.ts"
 import { makeAuthenticate } from "./Authenticator.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 import { makeJobWaits } from "./JobWaits.ts"
-import { localKeyLimiter, SharedKeyLimiter } from "./KeyLimiter.ts"
 import { limitAddresses } from "./limitAddresses.ts"
 import { Router } from "./Router.ts"
 import { signingKeyring } from "./signingKeyring.ts"
@@ -43,7 +42,7 @@ export interface ServiceOptions extends Pick<
   readonly requireLiveWorker: boolean
   /** Identifies the caller; API keys are used when undefined. */
   readonly askCaller: AskCaller | undefined
-  readonly isStopping: () => boolean
+  readonly shutdown: Shutdown
 }
 
 /** Milliseconds for which the result of the store check is cached, because readiness is public and may be polled often. */
@@ -53,7 +52,7 @@ const storeCheckMs = 500
 export const makeService = Effect.fnUntraced(function* (
   options: ServiceOptions,
 ): Effect.fn.Return<App, HttpSettingInvalid | StoreUnavailable, HttpNeeds | Scope.Scope> {
-  const { isStopping, prefix, publicUrl, rateLimits } = options
+  const { prefix, publicUrl, rateLimits, shutdown } = options
   const engine = yield* Engine
   const ids = yield* IdGenerator
   const readiness = yield* Readiness
@@ -96,12 +95,22 @@ export const makeService = Effect.fnUntraced(function* (
   yield* readiness.add("store", Effect.as(engine.readBoard, true), storeCheckMs)
   return makeApp({
     router,
-    newRequestId: () => ids.next("req"),
+    ids,
     observer: yield* HttpObserver,
-    isStopping,
-    closesConnections: readiness.isStopping,
+    shutdown,
     prefix,
   })
+})
+
+/** Returns the progress of the shutdown of this process, for apps within the scope. */
+export const watchShutdown: Effect.Effect<Shutdown, never, Readiness | Scope.Scope> = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  const shutdown: Shutdown = { isStopping: false, closesConnections: readiness.isStopping() }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => readiness.onStopping(() => void (shutdown.closesConnections = true))),
+    (leave) => Effect.sync(leave),
+  )
+  return shutdown
 })
 
 /** Buckets that all processes of the installation share, if the store has any; otherwise those of this process. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { errorCatalogue, type RefusalCode } from "@kiln/client/api"
-import { envelopeOf, Refusal } from "./Refusal.ts"
+import { envelopeOf, Refusal } from "./Exchange.ts"
 
 /** Milliseconds a client gets to read its response before the connection is closed. */
 const lingerMs = 500

@@ -11,11 +11,11 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { CallerSpan } from "@kiln/core/effect"
 import type { App } from "./app.ts"
-import { isFirst, makeInTurn } from "./inTurn.ts"
-import type { NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
+import { makeInTurn } from "./inTurn.ts"
+import type { NodeHandler, NodeListener, NodeRequest, NodeResponse } from "./NodeExchange.ts"
 import { gatherBody, hasBody, isShort, keepHostSpan, NodeSource, takeBody } from "./NodeSource.ts"
 import { PieceBudget } from "./PieceBudget.ts"
-import type { Reply } from "./Reply.ts"
+import type { Reply } from "./Exchange.ts"
 
 /**
  * Handles requests of Node's server, each in a fiber that ends with the scope, or when its client disconnects.
@@ -23,7 +23,7 @@ import type { Reply } from "./Reply.ts"
  * Most replies are ready at once or after one commit, and are written here. Effect's handler writes the others: streams, HTTP/2,
  * and replies before the end of the request's body.
  */
-export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeListener> {
+export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.Scope): Effect.fn.Return<NodeHandler> {
   const context = yield* Effect.context()
   const run = Effect.runForkWith(context)
   const callerSpan = Context.get(context, CallerSpan)
@@ -41,7 +41,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   const late = yield* handler(Scope.makeUnsafe())
   const handOver: NodeListener = (request, response) => {
     keepListening(request, response)
-    ;(app.isStopping() ? late : inTime)(request, response)
+    ;(app.shutdown.isStopping ? late : inTime)(request, response)
   }
 
   const send = (source: NodeSource, exit: Exit.Exit<Reply>): void => {
@@ -64,7 +64,7 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return sendInTurn(source, exit)
     keepListening(request, response)
-    if (!app.isStopping()) waiting.add(fiber)
+    if (!app.shutdown.isStopping) waiting.add(fiber)
     response.on("close", () => {
       if (!response.writableEnded) fiber.interruptUnsafe()
     })
@@ -89,14 +89,20 @@ export const nodeListener = Effect.fnUntraced(function* (app: App, scope: Scope.
   }
   // Node emits a request before it parses the bytes that arrived with it.
   const beginLater = makeNextTurn(beginShort)
-  return (request, response) => {
+  return (request, response, next) => {
+    if (next !== undefined && !app.isOurs(new NodeSource(request, response))) return next()
     keepHostSpan(request, callerSpan?.())
-    if (!hasBody(request)) return inTurn(request, response, answerBare)
-    if (isShort(request) && isFirst(response)) return beginLater(request, response)
+    const isNext = isFirst(response)
+    if (!hasBody(request)) return isNext ? answerBare(request, response) : inTurn(request, response, answerBare)
+    if (isShort(request) && isNext) return beginLater(request, response)
     gather(request, response)
-    inTurn(request, response, answer)
+    if (isNext) answer(request, response)
+    else inTurn(request, response, answer)
   }
 })
+
+/** Returns whether all earlier responses of the connection were sent: only then does Node assign a response its socket. */
+const isFirst = (response: NodeResponse): boolean => response.socket !== null
 
 /**
  * Ignores error events. Node reports a broken connection on the request and the response until it has closed, even long
@@ -198,7 +204,7 @@ const closing = (app: App, source: NodeSource, reply: Reply): Reply =>
  * never be read. An `Upgrade` that is not listed in `Connection` has no effect.
  */
 const closesAfter = (app: App, source: NodeSource, { status }: Reply): boolean =>
-  app.closesConnections() || (source.message.httpVersionMajor === 1 && (status === 408 || asksToUpgrade(source)))
+  app.shutdown.closesConnections || (source.message.httpVersionMajor === 1 && (status === 408 || asksToUpgrade(source)))
 
 const asksToUpgrade = (source: NodeSource): boolean =>
   source.header("upgrade") !== undefined &&

@@ -37,8 +37,9 @@ export const replaceableApp = Effect.fnUntraced(function* <Settings, E, R>(
   return {
     app: {
       answer: (source) => current.app.answer(source),
-      isStopping: () => current.app.isStopping(),
-      closesConnections: () => current.app.closesConnections(),
+      get shutdown() {
+        return current.app.shutdown
+      },
       isOurs: (source) => current.app.isOurs(source),
     },
     replace,

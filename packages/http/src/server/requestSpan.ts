@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Tracer from "effect/Tracer"
 import { parseTraceparent } from "@kiln/core/domain"
-import type { Exchange } from "./Exchange.ts"
-import type { Reply } from "./Reply.ts"
+import type { Exchange, Reply } from "./Exchange.ts"
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 

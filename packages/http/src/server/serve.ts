@@ -8,10 +8,10 @@ import { IdGenerator } from "@kiln/core/ports"
 import { Readiness } from "../Health.ts"
 import { HttpConfig, type HttpSettings } from "../HttpConfig.ts"
 import type { App } from "./app.ts"
-import { expectContinue } from "./expectContinue.ts"
+import { expectContinue } from "./NodeSource.ts"
 import { HttpSettingInvalid } from "./HttpSettingInvalid.ts"
 import { listen, ListenFailed, makeServer } from "./listen.ts"
-import { type HttpNeeds, makeService } from "./makeService.ts"
+import { type HttpNeeds, makeService, watchShutdown } from "./makeService.ts"
 import { answerMalformedHttp } from "./malformedHttp.ts"
 import { nodeListener } from "./nodeListener.ts"
 import { isOnlyLocal, parsePublicUrl } from "./publicUrl.ts"
@@ -43,13 +43,13 @@ const serve: Effect.Effect<
   const server = makeServer()
 
   let port = config.port
-  let stopping = false
+  const shutdown = yield* watchShutdown
   const build = Effect.fnUntraced(function* (settings: HttpSettings) {
     const configuredUrl = yield* parsePublicUrl(settings.publicUrl)
     return yield* makeService({
       ...settings,
       publicUrl: () => configuredUrl ?? `http://127.0.0.1:${port}`,
-      isStopping: () => stopping,
+      shutdown,
       playground: settings.playground ?? isOnlyLocal(settings.host, configuredUrl),
       prefix: "",
       routes: [],
@@ -66,7 +66,7 @@ const serve: Effect.Effect<
     const address = server.address()
     if (typeof address === "object" && address !== null) port = address.port
   })
-  yield* Effect.addFinalizer(() => Effect.sync(() => void (stopping = true)))
+  yield* Effect.addFinalizer(() => Effect.sync(() => void (shutdown.isStopping = true)))
   yield* listen(server, config)
   yield* Effect.addFinalizer(() => readiness.markStopping)
   return {

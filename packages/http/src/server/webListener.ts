@@ -6,7 +6,7 @@ import * as Stream from "effect/Stream"
 import { CallerSpan } from "@kiln/core/effect"
 import type { App } from "./app.ts"
 import { PieceBudget } from "./PieceBudget.ts"
-import type { Reply } from "./Reply.ts"
+import type { Reply } from "./Exchange.ts"
 import { WebSource } from "./WebSource.ts"
 
 export type WebListener = (request: Request, remoteAddress?: string) => Promise<Response>
@@ -24,7 +24,7 @@ export const webListener = (app: App, scope: Scope.Scope): Effect.Effect<WebList
       const answering = Effect.uninterruptible(Effect.map(app.answer(source), (answer) => void (reply = answer)))
       const answer = runFork(answering)
       // Later requests are rejected; in a closed scope they would get no response at all.
-      const fiber = app.isStopping() ? answer : Fiber.runIn(answer, scope)
+      const fiber = app.shutdown.isStopping ? answer : Fiber.runIn(answer, scope)
       const abort = () => fiber.interruptUnsafe()
       if (request.signal.aborted) abort()
       request.signal.addEventListener("abort", abort, { once: true })

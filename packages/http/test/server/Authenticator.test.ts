@@ -7,9 +7,8 @@ import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
 import { Clock, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeAuthenticate } from "../../src/server/Authenticator.ts"
-import { Exchange } from "../../src/server/Exchange.ts"
+import { asStep, Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
-import { asStep } from "../../src/server/Ready.ts"
 import { parseTrustedProxies } from "../../src/wire/ClientAddress.ts"
 
 const secret = formatApiKey("test", new Uint8Array(32).fill(7))

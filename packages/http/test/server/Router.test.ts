@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { noContent } from "../../src/server/Reply.ts"
+import { noContent } from "../../src/server/Exchange.ts"
 import { Router } from "../../src/server/Router.ts"
 
 const handle = () => Effect.succeed(noContent)

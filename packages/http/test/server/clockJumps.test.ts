@@ -3,9 +3,8 @@ import { Socket } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { type Clock, Effect } from "effect"
 import { makeConfirm } from "../../src/server/admission.ts"
-import { Exchange } from "../../src/server/Exchange.ts"
+import { asStep, Exchange } from "../../src/server/Exchange.ts"
 import { NodeSource } from "../../src/server/NodeSource.ts"
-import { asStep } from "../../src/server/Ready.ts"
 
 /** A clock that shows this time of day, that long after the process started. */
 const at = (wallMs: number, monotonicMs: number): Clock.Clock => {

@@ -1,7 +1,9 @@
+import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
+import { formatId } from "@kiln/core/domain"
 import { releaseBytes } from "@kiln/core/ports"
 import { Effect, Exit, Scope, Stream } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
@@ -60,7 +62,6 @@ const startEcho = async (
       for (const settle of waiting.splice(0)) settle()
       sentEarly ||= responses.some((response) => response.headersSent)
     })
-  let requests = 0
   const app = makeApp({
     router: new Router([
       { method: "POST", path: "/", handle },
@@ -68,10 +69,9 @@ const startEcho = async (
       { method: "DELETE", path: "/", handle: commit },
       { method: "PUT", path: "/", handle: free },
     ]),
-    newRequestId: () => `req_${++requests}` as const,
+    ids: { next: (prefix) => formatId(prefix, randomBytes(16)) },
     observer: undefined,
-    isStopping: () => false,
-    closesConnections: () => false,
+    shutdown: { isStopping: false, closesConnections: false },
     prefix: "",
   })
   const scope = Scope.makeUnsafe()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isIdentityEncoding, isJsonContentType } from "../../src/wire/JsonContentType.ts"
+import { isIdentityEncoding, isJsonContentType } from "../../src/wire/requestHeaders.ts"
 
 describe("isJsonContentType", () => {
   it.each([
