@@ -1,7 +1,7 @@
 import type { JobMode } from "./Access.ts"
 import * as Decimal from "./Decimal.ts"
 import type { JobStatus } from "./JobState.ts"
-import { valueOf } from "./realms.ts"
+import { valueOf } from "./givenValues.ts"
 
 /**
  * The name of a quantity that is charged: one of the four built-in meters, or a meter of a custom kind. Quantities are integers.

@@ -1,8 +1,8 @@
-import type { JobId, ProjectId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
+import type { JobId, ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
 import { type SpendRefusal, spendRefusalReason } from "./SpendCap.ts"
-import { unknownName } from "./knownNames.ts"
+import { unknownName } from "./givenValues.ts"
 
 /** Fields of the request break their rules. `errors` lists every one of them. */
 export class InvalidRequest extends KilnError<"InvalidRequest"> {
@@ -364,5 +364,24 @@ export class AudioFormatMismatch extends KilnError<"AudioFormatMismatch"> {
 export class FileGone extends KilnError<"FileGone"> {
   constructor() {
     super("FileGone", "no file with this id, or its job's data was erased or has expired")
+  }
+}
+
+/** The records are not where they were last used: they are a copy, or they were moved by copying them. */
+export class StoreCopied extends Error {
+  override readonly name = "StoreCopied"
+  readonly _tag = "StoreCopied"
+  /** The place in which the records were last used. */
+  readonly recorded: string
+  /** The place in which they are now. */
+  readonly found: string
+
+  constructor({ found, recorded }: { readonly recorded: string; readonly found: string }) {
+    super(
+      `the records in ${found} are a copy: they were last used in ${recorded}. No job is run and nothing is removed, ` +
+        "because the original may have done so since. Use the original, or adopt the copy: kiln adopt, or adoptCopy() in a program",
+    )
+    this.recorded = recorded
+    this.found = found
   }
 }

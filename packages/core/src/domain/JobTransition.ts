@@ -1,16 +1,18 @@
 import type { ErrorCode } from "./ErrorCode.ts"
-import type { JobLimits, JobState, JobStatus } from "./JobState.ts"
 import {
   holdsClaim,
   isClaimable,
   isLost,
   isOverdue,
   isPostponed,
+  type JobLimits,
+  type JobState,
+  type JobStatus,
   leaseAt,
   lostTooMany,
   overdueCode,
   queueBudgetMs,
-} from "./Lease.ts"
+} from "./JobState.ts"
 
 /** A legal move of a job. Its key in the table is the event. */
 export interface JobTransition {

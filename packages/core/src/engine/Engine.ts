@@ -33,10 +33,14 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import type { OpenBlob } from "../ports/BlobStore.ts"
-import type { AcceptedJob, CreateJobError } from "./acceptedOf.ts"
-import { makeCreateJobs, type CreateJobs } from "./createJob.ts"
+import {
+  type AcceptedJob,
+  type CreateJobError,
+  type CreateJobs,
+  type JobOutcomes,
+  makeCreateJobs,
+} from "./createJob.ts"
 import { makeCreateJobsIn, type CreateJobsIn } from "./createJobIn.ts"
-import type { JobOutcomes } from "./createJobs.ts"
 import { createUpload, type UploadLifetime } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
@@ -50,9 +54,9 @@ import { type GroupCommit, layerGroupCommit } from "./GroupCommit.ts"
 import type { JobRequest, Placement } from "./prepareJob.ts"
 import { layerStoreSpans, withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
-import { makeStreamChunks } from "./streamChunks.ts"
-import { countedProgress } from "./countedProgress.ts"
-import { openNamed } from "./openNamed.ts"
+import { makeStreamChunks } from "./JobWatch.ts"
+import { countedProgress } from "./childrenOf.ts"
+import { openNamed } from "./blobs.ts"
 import {
   type AcceptedSignal,
   type AskedSignal,

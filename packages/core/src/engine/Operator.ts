@@ -20,12 +20,10 @@ import type * as Errors from "../domain/Errors.ts"
 import { JobNotFound, type KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"
 import { withForcedOff } from "../domain/Gate.ts"
-import { unknownName } from "../domain/knownNames.ts"
+import { unknownName } from "../domain/givenValues.ts"
 import { spendCapProblem } from "../domain/SpendCap.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { installedKinds } from "../kinds/installedKinds.ts"
-import { closedKinds, unusedProblem } from "../kinds/pricing.ts"
-import { switchesOf } from "../kinds/switches.ts"
+import { closedKinds, installedKinds, switchesOf, unusedProblem } from "../kinds/installedKinds.ts"
 import {
   type IdGenerator,
   type JobCount,
@@ -41,15 +39,14 @@ import {
   Switchboard,
   WakeUp,
 } from "../ports/index.ts"
-import type { AcceptedJob, CreateJobError, Refused } from "./acceptedOf.ts"
+import type { AcceptedJob, CreateJobError, Refused } from "./createJob.ts"
 import { cancelJob } from "./cancelJob.ts"
 import type { Fingerprint } from "./Fingerprint.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { readJob } from "./readJob.ts"
-import { type Observer, readRequest } from "./readRequest.ts"
+import { type Observer, readJob, readRequest } from "./readJob.ts"
 import { type NewPlace, rescheduleJob } from "./rescheduleJob.ts"
 import { retryJob, type RetryOptions } from "./retryJob.ts"
-import { runScheduleNow } from "./scheduledJobs.ts"
+import { runScheduleNow } from "./schedules.ts"
 import { requireKnownKind } from "./storedKinds.ts"
 import { measureQueues, waitingForJob } from "./waitingForJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"

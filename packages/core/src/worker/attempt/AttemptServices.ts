@@ -8,7 +8,7 @@ import { BlobStore, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../.
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { GateWatch } from "../claiming/GateWatch.ts"
-import type { LeaseWatch } from "./LeaseWatch.ts"
+import type { LeaseWatch } from "./leases.ts"
 import type { ReportServices } from "./ProgressReports.ts"
 
 /** The services that attempts use, read once for all attempts of a worker. */

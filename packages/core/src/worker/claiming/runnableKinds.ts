@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Board, JobMode, StoreUnavailable } from "../../domain/index.ts"
 import type { KindQuota } from "../../domain/JobsInProgress.ts"
-import { givenField } from "../../domain/realms.ts"
+import { givenField } from "../../domain/givenValues.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import type { Runnable } from "../../ports/index.ts"
