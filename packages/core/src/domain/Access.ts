@@ -1,5 +1,5 @@
-import type { KeyId, ProjectId } from "./Ids.ts"
 import { crc32 } from "./crc32.ts"
+import type { KeyId, ProjectId } from "./Ids.ts"
 
 /** Test keys make sandbox jobs, live keys make live jobs. */
 export type KeyMode = "test" | "live"

@@ -1,13 +1,11 @@
 import type { ErrorCode } from "./ErrorCode.ts"
+import type { JobLimits, JobState, JobStatus } from "./JobState.ts"
 import {
   holdsClaim,
   isClaimable,
   isLost,
   isOverdue,
   isPostponed,
-  type JobLimits,
-  type JobState,
-  type JobStatus,
   leaseAt,
   lostTooMany,
   overdueCode,

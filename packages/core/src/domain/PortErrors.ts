@@ -1,5 +1,5 @@
-import { KilnError } from "./KilnError.ts"
 import { isError } from "./givenValues.ts"
+import { KilnError } from "./KilnError.ts"
 
 const reasonOf = (cause: unknown): string => (isError(cause) ? cause.message : String(cause))
 

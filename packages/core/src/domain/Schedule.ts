@@ -2,10 +2,10 @@ import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
 import * as Result from "effect/Result"
 import type { JobMode } from "./Access.ts"
+import { crc32 } from "./crc32.ts"
 import type { JobId, KeyId, ProjectId } from "./Ids.ts"
 import type { JsonObject } from "./Json.ts"
 import type { Priority } from "./Priority.ts"
-import { crc32 } from "./crc32.ts"
 
 const dayMs = 24 * 3_600_000
 

@@ -1,6 +1,7 @@
 import type { PriceSnapshot, Usage } from "./Billing.ts"
 import { isUploadFault } from "./ErrorCode.ts"
 import { type Board, type Gate, missingPrerequisites, withForcedOff } from "./Gate.ts"
+import { valueOf } from "./givenValues.ts"
 import type { JobId, ProjectId, UploadId } from "./Ids.ts"
 import { failedOutput, type Job, type JobOrigin } from "./Job.ts"
 import { type Unique, withPrerequisitesOf } from "./JobMetadata.ts"
@@ -10,7 +11,6 @@ import type { JsonObject } from "./Json.ts"
 import type { Schedule } from "./Schedule.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
 import { hasRoom, type KeptBytes, type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
-import { valueOf } from "./givenValues.ts"
 
 /** A tick to get a job, and its schedule. */
 export interface JobTick {

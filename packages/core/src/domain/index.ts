@@ -33,15 +33,7 @@ export {
   parseApiKey,
   isOperatorToken,
 } from "./Access.ts"
-export {
-  type PriceSnapshot,
-  type LineItem,
-  type Charge,
-  meters,
-  chargeFor,
-  type Billing,
-  billingOf,
-} from "./Billing.ts"
+export { type PriceSnapshot, type LineItem, type Charge, meters, chargeFor } from "./Billing.ts"
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
 export {
   maxWaitRuns,

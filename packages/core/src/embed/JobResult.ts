@@ -1,15 +1,15 @@
 import type { JobMode } from "../domain/Access.ts"
-import type { Billing } from "../domain/Billing.ts"
 import type { ErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
+import { billingOf, errorMessageOf, type Job as StoredJob, progressOf, submittedOf } from "../domain/index.ts"
+import type { Billing } from "../domain/Job.ts"
 import { callerMetadata } from "../domain/JobMetadata.ts"
 import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
 import type { Progress } from "../domain/Progress.ts"
-import { billingOf, errorMessageOf, type Job, progressOf, submittedOf } from "../domain/index.ts"
 import type { Engine } from "../engine/index.ts"
-import type { ErrorCodeOf, Kind, OutputOf, TypesOf } from "../kinds/KindDefinition.ts"
 import type { JobKind } from "../kinds/index.ts"
+import type { ErrorCodeOf, Kind, OutputOf, TypesOf } from "../kinds/KindDefinition.ts"
 import { fieldOf } from "../providers/ProviderError.ts"
 
 /** Fields of every job. Times are `Date`s by the store's clock. */
@@ -139,7 +139,7 @@ export const uploadIdOf = (upload: string | { readonly id: string }): string =>
 
 /** Converts a job, with its output and files under their names. */
 export const toJobResult = <K extends Kind>(
-  job: Job,
+  job: StoredJob,
   { kinds, settings }: Pick<Engine["Service"], "kinds" | "settings">,
   progress: Progress | null = progressOf(job),
 ): JobResult<K> => {
@@ -162,7 +162,7 @@ export const toJobResult = <K extends Kind>(
   return { ...common, ...statusFieldsOf(job, progress) } as JobResult<K>
 }
 
-const statusFieldsOf = (job: Job, progress: Progress | null): object => {
+const statusFieldsOf = (job: StoredJob, progress: Progress | null): object => {
   switch (job.status) {
     case "queued":
       return { progress: null }
@@ -179,7 +179,7 @@ const statusFieldsOf = (job: Job, progress: Progress | null): object => {
   }
 }
 
-const outputOf = ({ files, output }: Job): object | null =>
+const outputOf = ({ files, output }: StoredJob): object | null =>
   output && {
     ...output,
     ...Object.fromEntries(

@@ -1,7 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { callerMetadata } from "../domain/JobMetadata.ts"
 import {
   isDate,
   type JobStatus,
@@ -15,6 +14,7 @@ import {
   type StoreUnavailable,
   submittedOf,
 } from "../domain/index.ts"
+import { callerMetadata } from "../domain/JobMetadata.ts"
 import {
   type BulkVerb,
   changeMatching,
@@ -27,11 +27,11 @@ import { type NewPlace, Operator } from "../engine/index.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
 import type { JobQuery, JobSummary } from "../ports/index.ts"
-import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { BulkOptions, BulkResult, JobFilter, ListedJob, NewStart, OperatorVerbs } from "./OperatorVerbs.ts"
 import { bulkOptions, jobFilter, newStart, projectAskedFor, requireMode } from "./checkOptions.ts"
 import { requireMetadata, requireTags } from "./checkSubmitted.ts"
+import type { EngineRuntime } from "./EngineRuntime.ts"
 import { idOf } from "./JobResult.ts"
+import type { BulkOptions, BulkResult, JobFilter, ListedJob, NewStart, OperatorVerbs } from "./OperatorVerbs.ts"
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }
 

@@ -1,12 +1,12 @@
 import * as Context from "effect/Context"
 import { type AttemptLimits, defaultAttemptLimits } from "../domain/Attempt.ts"
 import { type CircuitLimits, defaultCircuitLimits } from "../domain/Circuit.ts"
+import { limits } from "../domain/index.ts"
 import type { EngineLimits } from "../domain/JobsInProgress.ts"
 import type { StorageCap, UploadCap } from "../domain/Upload.ts"
-import { limits } from "../domain/index.ts"
-import type { ProviderBounds } from "../providers/ProviderPort.ts"
 import type { ProviderName } from "../providers/builtInPorts.ts"
 import { builtInPorts } from "../providers/index.ts"
+import type { ProviderBounds } from "../providers/ProviderPort.ts"
 
 /** Limits of live providers by the name of their port. A custom port without an entry has the limits it was declared with. */
 export type ProviderSettings = { readonly [Name in ProviderName]: ProviderBounds } & {

@@ -6,8 +6,8 @@ import * as Stream from "effect/Stream"
 import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
-import type { Progress } from "../domain/Progress.ts"
 import type { Job } from "../domain/index.ts"
+import type { Progress } from "../domain/Progress.ts"
 import { JobDirectory } from "../ports/index.ts"
 
 /** The job an event is about. */

@@ -1,5 +1,5 @@
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -9,8 +9,8 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { chunksAtOnce } from "../domain/Chunk.ts"
 import { type Chunk, type JobId, type StoreUnavailable } from "../domain/index.ts"
-import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { type ChunkPage, type ChunkQuestion, JobStore, WakeUp } from "../ports/index.ts"
+import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { type Deadline, Deadlines } from "./Deadlines.ts"
 import { isEnd, JobEvents } from "./JobEvents.ts"
 
@@ -78,17 +78,7 @@ export const makeJobWatch = <Question extends { readonly jobId: JobId }, News, R
 ): Effect.Effect<JobWatch<Question, News, R>, never, Needs | R | Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Needs | R>()
-    const events = yield* JobEvents
-    const watch = new JobWatch(watched, services, yield* Clock.Clock, yield* Effect.scope)
-    yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        events.listenTo("job", (event) => {
-          if ("jobId" in event && watched.isHint(event)) watch.tell(event.jobId)
-        }),
-      ),
-      (stop) => Effect.sync(stop),
-    )
-    return watch
+    return new JobWatch(watched, services, yield* Clock.Clock, yield* Effect.scope)
   })
 
 /** What is waited for of jobs. Each costs an entry here, and one fiber reads the jobs that have news or are due. */
@@ -109,6 +99,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   readonly #clock: Clock.Clock
   readonly #scope: Scope.Scope
   readonly #deadlines: Deadlines
+  readonly #events: JobEvents["Service"]
   #isWatching = false
 
   constructor(
@@ -121,6 +112,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     this.#context = context
     this.#clock = clock
     this.#scope = scope
+    this.#events = Context.get(context, JobEvents)
     this.#deadlines = new Deadlines(clock, scope, Effect.runForkWith(context))
   }
 
@@ -202,7 +194,20 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
 
   #start(): void {
     this.#isWatching = true
-    Fiber.runIn(Effect.runForkWith(this.#context)(this.#watch), this.#scope)
+    // Listens only while somebody waits: most events are those of jobs that nobody waits for. It begins here and not in the fiber, because
+    // a caller that reads the job next must miss no event after that.
+    const stopListening = this.#events.listenTo("job", (event) => {
+      if ("jobId" in event && this.#watched.isHint(event)) this.tell(event.jobId)
+    })
+    const watch = Effect.onExit(this.#watch, (exit) =>
+      Effect.sync(() => {
+        stopListening()
+        this.#isWatching = false
+        // A caller may have come after the last look, while this watch still counted as one.
+        if (Exit.isSuccess(exit) && this.#size > 0) this.#start()
+      }),
+    )
+    Fiber.runIn(Effect.runForkWith(this.#context)(watch), this.#scope)
   }
 
   readonly #watch: Effect.Effect<void, never, Needs | R> = Effect.gen({ self: this }, function* () {
@@ -211,16 +216,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       else for (const jobId of jobs) this.tell(jobId)
     })
     yield* Effect.whileLoop({ while: () => this.#size > 0, body: () => this.#turn, step: () => {} })
-  }).pipe(
-    Effect.scoped,
-    Effect.onExit((exit) =>
-      Effect.sync(() => {
-        this.#isWatching = false
-        // A caller may have come after the last look, while this watch still counted as one.
-        if (Exit.isSuccess(exit) && this.#size > 0) this.#start()
-      }),
-    ),
-  )
+  }).pipe(Effect.scoped)
 
   /** Reads the jobs that have news and some of those that are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {

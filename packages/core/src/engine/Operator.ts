@@ -41,7 +41,7 @@ import {
 } from "../ports/index.ts"
 import type { AcceptedJob, CreateJobError, Refused } from "./createJob.ts"
 import { cancelJob } from "./cancelJob.ts"
-import type { Fingerprint } from "./Fingerprint.ts"
+import type { Fingerprint } from "./prepareJob.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { type Observer, readJob, readRequest } from "./readJob.ts"
 import { type NewPlace, rescheduleJob } from "./rescheduleJob.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { childLabel, stepLabel } from "../domain/Child.ts"
-import { type Progress, progressOfChildren } from "../domain/Progress.ts"
 import type { JobId, JobStatus, StoreUnavailable } from "../domain/index.ts"
+import { type Progress, progressOfChildren } from "../domain/Progress.ts"
 import type { JobDirectory } from "../ports/index.ts"
 
 /** Jobs in one page of a list. */

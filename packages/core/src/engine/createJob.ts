@@ -15,14 +15,13 @@ import {
   UploadNotFound,
   UploadNotReady,
 } from "../domain/Errors.ts"
+import type { Job, KeptBytes } from "../domain/index.ts"
 import type { JobTrace } from "../domain/JobMetadata.ts"
 import type { StoreUnavailable } from "../domain/PortErrors.ts"
 import type { UploadRefusal } from "../domain/Upload.ts"
-import type { Job, KeptBytes } from "../domain/index.ts"
 import { type CreateOutcome, type IdGenerator, JobStore, type NewJob, WakeUp } from "../ports/index.ts"
-import type { Fingerprint } from "./Fingerprint.ts"
 import { GroupCommit } from "./GroupCommit.ts"
-import { type Draft, type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type Draft, type Fingerprint, type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { makeCheckPrerequisites } from "./prerequisites.ts"
 import { JobReader } from "./waitForJob.ts"
 

@@ -29,7 +29,7 @@ export { CallerSpan } from "./callers.ts"
 export { purgeBlobs } from "./blobs.ts"
 export { retentionPublication, retentionRules } from "./retentionRules.ts"
 export { makeLatestRetry, retriedBy, retryKey } from "./latestRetry.ts"
-export { Fingerprint, fingerprintSecret } from "./Fingerprint.ts"
+export { Fingerprint, fingerprintSecret, maxDelayMs } from "./prepareJob.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { publicError } from "./publicError.ts"
 export { startsTrace } from "./spans.ts"
@@ -49,7 +49,6 @@ export {
   toleratingEnd,
   toleratingRefusal,
 } from "./changeJobs.ts"
-export { maxDelayMs } from "./prepareJob.ts"
 export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
 export { redeliverJob } from "./FinishHandlers.ts"
 export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readJob.ts"

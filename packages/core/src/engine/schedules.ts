@@ -1,14 +1,13 @@
 import * as Effect from "effect/Effect"
-import { KindUnknown } from "../domain/Errors.ts"
-import { followingTick, jitterOf, type Schedule } from "../domain/Schedule.ts"
 import type { JobTick } from "../domain/acceptance.ts"
+import { KindUnknown } from "../domain/Errors.ts"
 import { authorize, isFinished, type Job, type JobId, type StoreUnavailable } from "../domain/index.ts"
+import { followingTick, jitterOf, type Schedule } from "../domain/Schedule.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { type IdGenerator, JobDirectory, JobStore, ScheduleStore, type StoredSchedule } from "../ports/index.ts"
-import type { Fingerprint } from "./Fingerprint.ts"
 import { type AcceptedJob, acceptedOf, type CreateJobError } from "./createJob.ts"
 import { makeLatestRetry } from "./latestRetry.ts"
-import { type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type Fingerprint, type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** A schedule with its next tick, store time; `null` while it is paused, and once it has ended. */
 export type PlacedSchedule = Schedule & Pick<StoredSchedule, "nextAt">

@@ -1,10 +1,10 @@
 import { errorCodeForm, isBuiltInErrorCode } from "../domain/ErrorCode.ts"
 import { switchNameForm } from "../domain/Gate.ts"
-import { rateProblem } from "../domain/Rate.ts"
 import { type OptionNames, requireOptions } from "../domain/givenValues.ts"
 import { requireFlag, requireNumber, requireOneOf } from "../domain/index.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
 import type { BatchOptions, FileOptions, KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
 /** The `files` of a definition: names, or an object with what it says about each. */

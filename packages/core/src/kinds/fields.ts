@@ -1,8 +1,8 @@
 import * as Schema from "effect/Schema"
 import { audioFormats, isStorableText, limits } from "../domain/index.ts"
-import type { Voices } from "./Voices.ts"
 import "./requestReader.ts"
 import { fieldRules } from "./requestReader.ts"
+import type { Voices } from "./Voices.ts"
 
 /** Counts Unicode code points, and stops counting past the limit. */
 const isLongerThan = (text: string, limit: number): boolean => {

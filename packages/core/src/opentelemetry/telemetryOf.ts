@@ -10,11 +10,12 @@ import {
   ProviderMeter,
   providerPaused,
 } from "../providers/circuitBreaker.ts"
-import { Worker } from "../worker/Worker.ts"
-import type { MetricFamilies, MetricFamily } from "../worker/metrics/MetricFamilies.ts"
 import { backgroundMeasurement, BackgroundMeter, backgroundMeter } from "../worker/metrics/backgroundMetrics.ts"
 import { AttemptMeter, jobMetrics } from "../worker/metrics/jobMetrics.ts"
+import type { MetricFamilies, MetricFamily } from "../worker/metrics/MetricFamilies.ts"
 import { queueMeasurement, workerMetrics } from "../worker/metrics/workerMetrics.ts"
+import { Worker } from "../worker/Worker.ts"
+import { apiTracer } from "./apiTracer.ts"
 import type {
   OpenTelemetryApi,
   OtelAttributes,
@@ -22,7 +23,6 @@ import type {
   OtelMeter,
   OtelMetricOptions,
 } from "./OpenTelemetryApi.ts"
-import { apiTracer } from "./apiTracer.ts"
 
 const optionsOf = (name: string, description: string): OtelMetricOptions => ({
   description,

@@ -2,9 +2,9 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { JobMode } from "../domain/Access.ts"
 import type { KeyId, ProjectId } from "../domain/Ids.ts"
+import type { FailedAttempt, JobId, QueuePlace, StoreUnavailable, WaitRun } from "../domain/index.ts"
 import type { Job } from "../domain/Job.ts"
 import type { JobStatus } from "../domain/JobState.ts"
-import type { FailedAttempt, JobId, QueuePlace, StoreUnavailable, WaitRun } from "../domain/index.ts"
 
 /**
  * A job as shown in an operator's list: without request, output or anything that a caller can erase. `metadata` is kept like the record. Times

@@ -6,9 +6,9 @@ import * as Semaphore from "effect/Semaphore"
 import { type CallSource, type CircuitLimits } from "../domain/Circuit.ts"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { monotonicMs } from "../domain/monotonicMs.ts"
+import { makeCircuitBreaker, type ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
 import { type ProviderFailure, type ProviderPostponed, providerUnavailable } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"
-import { makeCircuitBreaker, type ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
 
 /**
  * Running jobs for each allowed call, including the job that makes it. One job is ready when a call ends, and no more occupy

@@ -1,7 +1,7 @@
 import { givenField, valueOf } from "../domain/givenValues.ts"
+import { providerNames } from "./builtInPorts.ts"
 import type { AnyProvider, Providers } from "./Provider.ts"
 import type { ProviderBounds, ProviderPort } from "./ProviderPort.ts"
-import { providerNames } from "./builtInPorts.ts"
 
 /** Providers that a program gave as functions of its own. Those of packages are wrapped, such as the samples of the sandbox. */
 const own = new WeakSet<object>()

@@ -6,7 +6,7 @@ import type { JobMode, StoreUnavailable } from "../domain/index.ts"
 import { givenField, unknownName, valueOf } from "../domain/givenValues.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
-import type { Fingerprint } from "../engine/Fingerprint.ts"
+import type { Fingerprint } from "../engine/prepareJob.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import type {
   BlobStore,
@@ -23,11 +23,9 @@ import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import { limitedInLiveOnly, limitedInSandbox, unlimitedInSandbox } from "../providers/sandboxLimits.ts"
 import { makeClaiming, makeIdling, makeLoops } from "./claiming/claiming.ts"
-import { GateWatch } from "./claiming/GateWatch.ts"
+import { GateWatch, Rates, servedBy } from "./claiming/conditions.ts"
 import { earlier } from "./claiming/claimInto.ts"
-import { Rates } from "./claiming/Rates.ts"
 import { publishCapabilities, type SlotsNow } from "./claiming/publishCapabilities.ts"
-import { servedBy } from "./claiming/runnableKinds.ts"
 import { makeSlots, type Slots } from "./claiming/Slots.ts"
 
 /** The services that a worker needs. */

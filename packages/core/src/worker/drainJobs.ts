@@ -3,10 +3,10 @@ import * as Semaphore from "effect/Semaphore"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { requireOriginal } from "../installation/copies.ts"
-import { Worker } from "./Worker.ts"
-import { expireOverdue } from "./maintenance/Sweeper.ts"
 import { deliverFinished } from "./maintenance/deliverFinished.ts"
 import { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
+import { expireOverdue } from "./maintenance/Sweeper.ts"
+import { Worker } from "./Worker.ts"
 
 /** The limits of a drain. */
 export interface DrainLimits {

@@ -1,12 +1,11 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Slots } from "../claiming/Slots.ts"
 import { foreignPauseMs } from "../../domain/Child.ts"
 import { isFinished, type Job, type JobId, submittedOf } from "../../domain/index.ts"
 import { monotonicMs } from "../../domain/monotonicMs.ts"
-import { JobEvents } from "../../engine/JobEvents.ts"
 import { cancelJob } from "../../engine/cancelJob.ts"
+import { JobEvents } from "../../engine/JobEvents.ts"
 import { type Prerequisite, readPrerequisites } from "../../engine/prerequisites.ts"
 import {
   type AttemptError,
@@ -16,14 +15,15 @@ import {
   type Child,
   LeaseLost,
 } from "../../kinds/AttemptContext.ts"
-import { AttemptMeter } from "../metrics/jobMetrics.ts"
 import { type Claim, JobDirectory, JobStore } from "../../ports/index.ts"
+import type { Slots } from "../claiming/Slots.ts"
+import { AttemptMeter } from "../metrics/jobMetrics.ts"
 import { retrying } from "../repeating.ts"
 import { type Attempt, storeNow } from "./Attempt.ts"
 import { attemptContexts } from "./AttemptContext.ts"
 import { tookTooLong } from "./AttemptEnd.ts"
-import { EmittedChunks } from "./EmittedChunks.ts"
 import { childOf } from "./children.ts"
+import { EmittedChunks } from "./EmittedChunks.ts"
 
 /** The time for which one check of a parent counts for its other children, in milliseconds. */
 const countsForMs = 1_000

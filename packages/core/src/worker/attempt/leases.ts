@@ -1,10 +1,10 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import { Bag, nowhere, type Placed } from "../Bag.ts"
 import { monotonicMs } from "../../domain/monotonicMs.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { type ClaimRef, JobStore } from "../../ports/index.ts"
+import { Bag, nowhere, type Placed } from "../Bag.ts"
 
 /** Milliseconds before the end of a lease at which the worker stops, because its clock and the store's may drift apart. */
 const safetyMarginMs = 100

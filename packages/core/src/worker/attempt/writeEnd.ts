@@ -7,10 +7,10 @@ import * as Random from "effect/Random"
 import { afterFailure, type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import type { AttemptWait, Job, Parking, StoreUnavailable } from "../../domain/index.ts"
+import { outsideOfCallers } from "../../engine/callers.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit, type GroupedVerb } from "../../engine/GroupCommit.ts"
 import { type JobEvent, JobEvents, type JobRef, refOf } from "../../engine/JobEvents.ts"
-import { outsideOfCallers } from "../../engine/callers.ts"
 import { inSpan } from "../../engine/spans.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { type Deferral, type FencedOutcome, JobStore } from "../../ports/index.ts"
@@ -128,7 +128,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const complete = (attempt: Attempt, end: Completed, durationMs: number, tried: Tried | undefined) =>
     Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion, tried), {
-      onSuccess: (written) => (written === "lapsed" ? lapsed : committed),
+      onSuccess: (outcome) => (outcome === "lapsed" ? lapsed : committed),
       // The store rejects this result, and would also reject that of another attempt.
       onFailure: (cause) =>
         Effect.andThen(

@@ -1,13 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { Bag } from "../Bag.ts"
-import type { Attempt } from "../attempt/Attempt.ts"
-import { Batches } from "../attempt/Batches.ts"
-import { makeIsolation } from "../attempt/Isolation.ts"
-import { LeaseWatch } from "../attempt/leases.ts"
-import type { Settled } from "../attempt/writeEnd.ts"
-import type { EngineLimits, WorkerRoom } from "../../domain/JobsInProgress.ts"
 import {
   type Board,
   type ConcurrencyLimits,
@@ -19,15 +12,21 @@ import {
   type ProjectId,
   projectShare,
 } from "../../domain/index.ts"
+import type { EngineLimits, WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
-import type { JobKind } from "../../kinds/JobKind.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
+import type { JobKind } from "../../kinds/JobKind.ts"
 import { type ClaimRef, WakeUp } from "../../ports/index.ts"
-import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { Providers } from "../../providers/index.ts"
-import { Rates } from "./Rates.ts"
-import { servedBy } from "./runnableKinds.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
+import type { Attempt } from "../attempt/Attempt.ts"
+import { Batches } from "../attempt/Batches.ts"
+import { makeIsolation } from "../attempt/Isolation.ts"
+import { LeaseWatch } from "../attempt/leases.ts"
+import type { Settled } from "../attempt/writeEnd.ts"
+import { Bag } from "../Bag.ts"
+import { Rates, servedBy } from "./conditions.ts"
 
 /**
  * Combines the installation's limits with those of the kinds; the lower one applies. A project's share is a limit of each

@@ -1,17 +1,16 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
-import { needsIsolation } from "../attempt/Isolation.ts"
-import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { StoreUnavailable } from "../../domain/index.ts"
+import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { monotonicMs } from "../../domain/monotonicMs.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { emitFailed } from "../../engine/JobEvents.ts"
 import { BlobStore, type Claim, type ClaimRequest, type ClaimResult, JobStore, WakeUp } from "../../ports/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
-import { Rates } from "./Rates.ts"
+import { needsIsolation } from "../attempt/Isolation.ts"
+import { Rates, runnableKinds, type RunnableNow } from "./conditions.ts"
 import type { Slots } from "./Slots.ts"
-import { runnableKinds, type RunnableNow } from "./runnableKinds.ts"
 
 /**
  * Releases lapsed claims one by one. Fenced like every write: if another worker has claimed the job, nothing happens.

@@ -1,17 +1,17 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { WorkerState } from "../../domain/WorkerScope.ts"
 import { valueOf } from "../../domain/givenValues.ts"
 import { projectShare, type WorkerScope } from "../../domain/index.ts"
+import type { WorkerState } from "../../domain/WorkerScope.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import { IdGenerator, Switchboard } from "../../ports/index.ts"
-import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { Providers } from "../../providers/index.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { firstPause, makeOutageLog } from "../repeating.ts"
+import { liveKinds, servedBy } from "./conditions.ts"
 import { limitsWith } from "./Slots.ts"
-import { liveKinds, servedBy } from "./runnableKinds.ts"
 
 /** Facts about the process of a worker that only its program knows. */
 export interface WorkerProcess {

@@ -1,10 +1,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Worker } from "../Worker.ts"
 import type { JobMode } from "../../domain/index.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import { JobDirectory, type QueueDepth } from "../../ports/index.ts"
+import type { Worker } from "../Worker.ts"
 import type { MetricFamilies } from "./MetricFamilies.ts"
 
 /** Maximum number of jobs that a measurement counts, so that its cost does not grow with the queue. */
