@@ -1,16 +1,6 @@
-import {
-  adtsFrameAt,
-  afterTags,
-  boxAt,
-  chunkAt,
-  crc16,
-  dataBytes,
-  elementAt,
-  type Frame,
-  mpegFrameAt,
-  startsWith,
-  viewOf,
-} from "../media/index.ts"
+import { crc16, startsWith, viewOf } from "../media/bytes.ts"
+import { boxAt, chunkAt, dataBytes, elementAt } from "../media/containers.ts"
+import { adtsFrameAt, afterTags, type Frame, mpegFrameAt } from "../media/frames.ts"
 import { checkBytes, type GeneratedFile, resultInvalid } from "./ProviderError.ts"
 import { providerPort } from "./ProviderPort.ts"
 

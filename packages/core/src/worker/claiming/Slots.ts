@@ -51,22 +51,25 @@ const maxKept = 10_000
  * The newest jobs that others wait for. A worker that ends one looks for the waiting job at once, which need not be its own. A job that is
  * not remembered only costs the time until the next poll.
  */
-class AwaitedJobs {
-  readonly #ids = new Set<JobId>()
+export interface AwaitedJobs {
+  readonly add: (ids: ReadonlyArray<JobId>) => void
+  readonly has: (id: JobId) => boolean
+}
 
-  add(ids: ReadonlyArray<JobId>): void {
-    for (const id of ids) {
-      this.#ids.delete(id)
-      this.#ids.add(id)
-    }
-    for (const id of this.#ids) {
-      if (this.#ids.size <= maxKept) return
-      this.#ids.delete(id)
-    }
-  }
-
-  has(id: JobId): boolean {
-    return this.#ids.has(id)
+const makeAwaitedJobs = (): AwaitedJobs => {
+  const kept = new Set<JobId>()
+  return {
+    add: (ids) => {
+      for (const id of ids) {
+        kept.delete(id)
+        kept.add(id)
+      }
+      for (const id of kept) {
+        if (kept.size <= maxKept) return
+        kept.delete(id)
+      }
+    },
+    has: (id) => kept.has(id),
   }
 }
 
@@ -202,7 +205,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
      */
     lapsed,
     /** The prerequisites that attempts of this worker have parked their jobs on. */
-    awaited: new AwaitedJobs(),
+    awaited: makeAwaitedJobs(),
     /**
      * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
      * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files
