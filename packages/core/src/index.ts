@@ -10,7 +10,7 @@ export type { Billing, RetainedData } from "./domain/Job.ts"
 export type { JobStatus } from "./domain/JobState.ts"
 export type { Json, JsonObject } from "./domain/Json.ts"
 export { KilnError, type KilnErrorCode, type KilnErrorName, kilnErrors } from "./domain/KilnError.ts"
-export { BlobCorrupt, BlobUnavailable, StoreUnavailable, SchemaMismatch } from "./domain/PortErrors.ts"
+export { BlobCorrupt, BlobUnavailable, SchemaMismatch, StoreCopied, StoreUnavailable } from "./domain/PortErrors.ts"
 export type { Priority, PriorityName } from "./domain/Priority.ts"
 export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineConfig.ts"
 export type {

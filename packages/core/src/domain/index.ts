@@ -138,7 +138,14 @@ export {
 export { type JobTransition, jobTransitions, type TransitionEvent, created, applyEvent } from "./JobTransition.ts"
 export * from "./Json.ts"
 export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
-export * from "./PortErrors.ts"
+export {
+  BlobCorrupt,
+  BlobNotFound,
+  BlobTooLarge,
+  BlobUnavailable,
+  SchemaMismatch,
+  StoreUnavailable,
+} from "./PortErrors.ts"
 export {
   type PriorityName,
   type Priority,

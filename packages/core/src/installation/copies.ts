@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
-import { StoreCopied } from "../domain/Errors.ts"
+import { StoreCopied } from "../domain/PortErrors.ts"
 import { skipDueTicks } from "../engine/schedules.ts"
 import {
   JobDirectory,
