@@ -1,3 +1,5 @@
+// Values that a program gives: their types, and the names in them.
+
 // Type checks that work across realms. Under jest, in a `vm` context or a frame, objects of the platform have different
 // prototypes than those of the program, so `instanceof` and comparisons with `Object.prototype` fail for all of them.
 
