@@ -1,5 +1,5 @@
 // Changes the sources in a copy of the repository, one small change (mutant) at a time, and runs the tests that reach it:
-// `pnpm mutation [path…]`, for example `pnpm mutation packages/core/src/domain/Lease.ts`. Prints the mutants that no test noticed.
+// `pnpm mutation [path…]`, for example `pnpm mutation packages/core/src/domain/JobState.ts`. Prints the mutants that no test noticed.
 // The copy keeps an interrupted run from leaving mutants in the sources.
 //
 // A statement in SQL is one string to that. `pnpm mutation --statements sqlite|postgres [name…] [--sample N] [--seed S]` changes statements
@@ -42,7 +42,7 @@ const parts: ReadonlyArray<{ readonly source: string; readonly tests: ReadonlyAr
       ),
       `${coreTests}/domain/*.test.ts`,
       `${coreTests}/{waitingForProperties,storeTime,Decimal,ApiKey,AudioFormat,CanonicalJson,attemptRecord,diskProblem}.test.ts`,
-      `${coreTests}/{uuidV7,realms,afterFailure,limitsWith,publicError,stepNames,cronTimes,copies/lineage}.test.ts`,
+      `${coreTests}/{realms,afterFailure,limitsWith,publicError,stepNames,cronTimes,copies/lineage}.test.ts`,
       "packages/conformance/test/model/*.test.ts",
       "packages/testing/test/memoryStores.test.ts",
       "tests/errors.test.ts",

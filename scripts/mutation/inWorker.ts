@@ -42,7 +42,7 @@ const byYield =
   (one: Known, other: Known): number =>
     Number(isOf(other, source)) - Number(isOf(one, source)) || yieldOf(other) - yieldOf(one)
 
-/** Whether a test is one of `leaseWatch.test.ts` for `LeaseWatch.ts`. */
+/** Whether a test is one of `groupCommit.test.ts` for `GroupCommit.ts`. */
 const isOf = ({ id }: Known, source: string): boolean => id.toLowerCase().includes(`/${source}.test.ts#`)
 
 const learn = async (task: Task, file: string, names: ReadonlyArray<string>, suites: ReadonlyArray<Suite>) => {

@@ -1,20 +1,18 @@
 export type { JobMode } from "./domain/Access.ts"
 export type { AudioFormat } from "./domain/AudioFormat.ts"
-export type { Billing, LineItem } from "./domain/Billing.ts"
+export type { LineItem } from "./domain/Billing.ts"
 export type { BuiltInErrorCode, ErrorCode, WarningCode } from "./domain/ErrorCode.ts"
 export * from "./domain/Errors.ts"
 export type { FieldError, FieldReason, FieldRule } from "./domain/FieldError.ts"
 export type { SwitchName } from "./domain/Gate.ts"
 export type { FileId, JobId, KeyId, ProjectId, UploadId } from "./domain/Ids.ts"
-export type { RetainedData } from "./domain/Job.ts"
+export type { Billing, RetainedData } from "./domain/Job.ts"
 export type { JobStatus } from "./domain/JobState.ts"
 export type { Json, JsonObject } from "./domain/Json.ts"
 export { KilnError, type KilnErrorCode, type KilnErrorName, kilnErrors } from "./domain/KilnError.ts"
-export { BlobCorrupt, BlobUnavailable, StoreUnavailable } from "./domain/PortErrors.ts"
-export { SchemaMismatch } from "./domain/SchemaMismatch.ts"
-export { StoreCopied } from "./domain/StoreCopied.ts"
+export { BlobCorrupt, BlobUnavailable, SchemaMismatch, StoreCopied, StoreUnavailable } from "./domain/PortErrors.ts"
 export type { Priority, PriorityName } from "./domain/Priority.ts"
-export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
+export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineConfig.ts"
 export type {
   FileRef,
   InputOf,
@@ -25,9 +23,9 @@ export type {
   SwitchOf,
   TypesOf,
   UsageBy,
-} from "./kinds/KindTypes.ts"
+} from "./kinds/KindDefinition.ts"
 export type { Storable } from "./kinds/JsonTypes.ts"
-export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
+export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/readBySchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"
 export type { NameOf, ProviderName, ProviderRef } from "./providers/builtInPorts.ts"
@@ -60,12 +58,25 @@ export { createEngine } from "./embed/createEngine.ts"
 export type * from "./embed/CallOptions.ts"
 export type * from "./embed/EmbeddedEngine.ts"
 export type * from "./embed/EngineOptions.ts"
-export type * from "./engine/JobEvent.ts"
+export type { JobRef, JobEvent, JobEventType } from "./engine/JobEvents.ts"
 export { failure } from "./embed/failure.ts"
 export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
-export type { Attempt, AttemptOutcome, ChildJob } from "./embed/AttemptTypes.ts"
-export type { BatchJob, BatchOutcome, JobBatch } from "./embed/BatchTypes.ts"
-export type * from "./embed/JobResult.ts"
+export type { Attempt, AttemptOutcome, ChildJob, BatchJob, BatchOutcome, JobBatch } from "./embed/AttemptTypes.ts"
+export type {
+  JobFields,
+  ModeFields,
+  ModeFieldsOf,
+  UnfinishedJob,
+  DoneJob,
+  FailedJob,
+  JobResult,
+  JobReference,
+  FileReference,
+  FinishedJob,
+  Finished,
+  OnFinished,
+  SubmittedJob,
+} from "./embed/JobResult.ts"
 export type * from "./embed/OperatorVerbs.ts"
 export type * from "./embed/ScheduleVerbs.ts"
-export type * from "./worker/Drained.ts"
+export type { DrainLimits, Drained } from "./worker/drainJobs.ts"

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { crc32 } from "node:zlib"
 import { describe, expect, it } from "vitest"
-import { formatApiKey, parseApiKey } from "../src/domain/ApiKey.ts"
+import { formatApiKey, parseApiKey } from "../src/domain/Access.ts"
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 const mode = fc.constantFrom("test" as const, "live" as const)

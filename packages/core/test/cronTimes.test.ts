@@ -1,7 +1,7 @@
 import * as Cron from "effect/Cron"
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
-import { CronTimes } from "../src/domain/CronTimes.ts"
+import { CronTimes } from "../src/domain/Schedule.ts"
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs

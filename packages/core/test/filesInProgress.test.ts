@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { filesInProgress } from "../src/engine/FilesInProgress.ts"
+import { filesInProgress } from "../src/engine/blobs.ts"
 import type { BlobStore } from "../src/ports/index.ts"
 
 const filesOf = () => filesInProgress({} as BlobStore["Service"])

@@ -6,7 +6,7 @@ import { MemoryStores } from "@kiln/testing"
 import { Effect, Layer, ManagedRuntime } from "effect"
 import * as fc from "fast-check"
 import { afterAll, vi } from "vitest"
-import { hmacSha256 } from "../src/engine/Fingerprint.ts"
+import { hmacSha256 } from "../src/engine/prepareJob.ts"
 
 const install = () => ManagedRuntime.make(Fingerprint.layer.pipe(Layer.provide([MemoryStores.layer, layerCrypto])))
 const runtime = install()

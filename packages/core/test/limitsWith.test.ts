@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { JobKind } from "@kiln/core/kinds"
 import { Effect, Schema } from "effect"
-import { limitsWith } from "../src/worker/claiming/limitsWith.ts"
+import { limitsWith } from "../src/worker/claiming/Slots.ts"
 
 const kindOf = (name: string, concurrency?: number) =>
   JobKind({

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { inPacedSteps, inSteps, nextSize } from "../src/worker/maintenance/pacedSteps.ts"
+import { inPacedSteps, inSteps, nextSize } from "../src/worker/repeating.ts"
 
 interface Step {
   readonly size: number

@@ -1,6 +1,6 @@
 import { runInNewContext } from "node:vm"
 import { canonicalJson, isArrayBuffer, isBlob, isBytes, isDate, isError, isTaggedError } from "@kiln/core/domain"
-import { isPlainObject } from "../src/domain/realms.ts"
+import { isPlainObject } from "../src/domain/givenValues.ts"
 import { type ProviderFailure, resultInvalid } from "@kiln/core/ports"
 import { describe, expect, it } from "vitest"
 

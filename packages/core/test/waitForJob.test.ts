@@ -63,6 +63,32 @@ describe("waiting for a job", () => {
     }).pipe(within()),
   )
 
+  it.effect("listens to the events of this process only while somebody waits", () =>
+    Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      const events = yield* JobEvents
+      let listeners = 0
+      const { listenTo } = events
+      const counted: typeof listenTo = (topic, listener) => {
+        listeners += 1
+        const stop = listenTo(topic, listener)
+        return () => {
+          listeners -= 1
+          stop()
+        }
+      }
+      Object.assign(events, { listenTo: counted })
+      for (const round of [1, 2]) {
+        const waiting = yield* Effect.forkChild(Effect.all([wait(id, 5_000), wait(id, 5_000)], { concurrency: 2 }))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(listeners, 1, `round ${round}`)
+        yield* TestClock.adjust("10 seconds")
+        yield* Fiber.await(waiting)
+        assert.strictEqual(listeners, 0, `round ${round}`)
+      }
+    }).pipe(within()),
+  )
+
   it.effect("ends when the record of the job is deleted", () => {
     const { seen, stores } = watched()
     return Effect.gen(function* () {

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "./ErrorCode.ts"
-import { isError, readSafely } from "./realms.ts"
+import { isError, readSafely } from "./givenValues.ts"
 
 /** Number of records that a store keeps of a job: those of its newest failed attempts. */
 export const maxAttemptRecords = 20

@@ -1,7 +1,5 @@
-import type { JobMode } from "./Access.ts"
 import * as Decimal from "./Decimal.ts"
-import type { JobStatus } from "./JobState.ts"
-import { valueOf } from "./realms.ts"
+import { valueOf } from "./givenValues.ts"
 
 /**
  * The name of a quantity that is charged: one of the four built-in meters, or a meter of a custom kind. Quantities are integers.
@@ -75,29 +73,4 @@ export const chargeFor = (price: PriceSnapshot, usage: Usage): Charge => {
     lineItems.push({ meter, quantity, unitAmount, amount: Decimal.format(amount) })
   }
   return { currency: price.currency, amount: Decimal.format(total), lineItems }
-}
-
-/** The charge as a caller sees it. */
-export interface Billing {
-  readonly status: "pending" | "charged" | "not_charged"
-  readonly currency: string
-  readonly amount: string | null
-  readonly lineItems: ReadonlyArray<LineItem>
-}
-
-/** `pending` while a live job is unfinished, `charged` when it is done, `not_charged` when it failed and for every sandbox job. */
-export const billingOf = (
-  job: {
-    readonly mode: JobMode
-    readonly status: JobStatus
-    readonly price: Pick<PriceSnapshot, "currency"> | null
-    readonly charge: Charge | null
-  },
-  defaultCurrency: string,
-): Billing => {
-  const currency = job.charge?.currency ?? job.price?.currency ?? defaultCurrency
-  if (job.charge !== null) return { status: "charged", ...job.charge }
-  if (job.mode === "live" && job.status !== "failed" && job.status !== "done")
-    return { status: "pending", currency, amount: null, lineItems: [] }
-  return { status: "not_charged", currency, amount: "0", lineItems: [] }
 }

@@ -1,8 +1,8 @@
-import type { JobId, ProjectId } from "./Ids.ts"
 import type { FieldError } from "./FieldError.ts"
+import { unknownName } from "./givenValues.ts"
+import type { JobId, ProjectId } from "./Ids.ts"
 import { KilnError } from "./KilnError.ts"
 import { type SpendRefusal, spendRefusalReason } from "./SpendCap.ts"
-import { unknownName } from "./knownNames.ts"
 
 /** Fields of the request break their rules. `errors` lists every one of them. */
 export class InvalidRequest extends KilnError<"InvalidRequest"> {

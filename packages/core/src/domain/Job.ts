@@ -1,5 +1,5 @@
 import type { JobMode } from "./Access.ts"
-import type { Charge, PriceSnapshot } from "./Billing.ts"
+import type { Charge, LineItem, PriceSnapshot } from "./Billing.ts"
 import type { ErrorCode, WarningCode } from "./ErrorCode.ts"
 import type { FileId, JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import type { Json, JsonObject } from "./Json.ts"
@@ -114,4 +114,29 @@ export const errorMessageOf = (job: {
 }): string | null => {
   const message = job.status === "failed" ? job.output?.["message"] : undefined
   return typeof message === "string" ? message : null
+}
+
+/** The charge as a caller sees it. */
+export interface Billing {
+  readonly status: "pending" | "charged" | "not_charged"
+  readonly currency: string
+  readonly amount: string | null
+  readonly lineItems: ReadonlyArray<LineItem>
+}
+
+/** `pending` while a live job is unfinished, `charged` when it is done, `not_charged` when it failed and for every sandbox job. */
+export const billingOf = (
+  job: {
+    readonly mode: JobMode
+    readonly status: JobStatus
+    readonly price: Pick<PriceSnapshot, "currency"> | null
+    readonly charge: Charge | null
+  },
+  defaultCurrency: string,
+): Billing => {
+  const currency = job.charge?.currency ?? job.price?.currency ?? defaultCurrency
+  if (job.charge !== null) return { status: "charged", ...job.charge }
+  if (job.mode === "live" && job.status !== "failed" && job.status !== "done")
+    return { status: "pending", currency, amount: null, lineItems: [] }
+  return { status: "not_charged", currency, amount: "0", lineItems: [] }
 }

@@ -10,7 +10,7 @@ import {
   lostTooMany,
   overdueCode,
   queueBudgetMs,
-} from "./Lease.ts"
+} from "./JobState.ts"
 
 /** A legal move of a job. Its key in the table is the event. */
 export interface JobTransition {

@@ -1,4 +1,4 @@
-import { isPlainObject } from "./realms.ts"
+import { isPlainObject } from "./givenValues.ts"
 
 /** A value that survives a round trip through JSON. Requests, checkpoints and outputs consist of such values. */
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject

@@ -1,4 +1,4 @@
-import { unknownName } from "./knownNames.ts"
+import { unknownName } from "./givenValues.ts"
 import type { RateLimitPolicy } from "./RateLimit.ts"
 
 const maxRate = 1_000_000

@@ -1,4 +1,4 @@
-import { unknownName } from "./knownNames.ts"
+import { unknownName } from "./givenValues.ts"
 
 /** The rate limits of a key: four groups of operations. */
 export const keyLimitNames = ["create", "upload", "read", "delete"] as const

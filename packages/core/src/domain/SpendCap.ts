@@ -1,7 +1,7 @@
 import { type Charge, chargeFor, type Meter, type PriceSnapshot, type Usage } from "./Billing.ts"
 import * as Decimal from "./Decimal.ts"
 import type { KeyId, ProjectId } from "./Ids.ts"
-import { valueOf } from "./realms.ts"
+import { valueOf } from "./givenValues.ts"
 
 /** A calendar period of UTC, by store time. */
 export const spendPeriods = ["day", "month"] as const

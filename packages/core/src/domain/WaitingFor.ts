@@ -1,10 +1,9 @@
 import type { JobMode } from "./Access.ts"
 import type { FailedAttempt } from "./AttemptRecord.ts"
-import type { WaitRun } from "./AttemptWait.ts"
+import { maxParkMs, type WaitRun } from "./Parking.ts"
 import type { PauseReason } from "./Circuit.ts"
 import type { Board } from "./Gate.ts"
 import type { Job } from "./Job.ts"
-import { maxParkMs } from "./Parking.ts"
 import type { ServedKind, WorkerScope } from "./WorkerScope.ts"
 
 /** Everything that an unfinished job can wait for. */

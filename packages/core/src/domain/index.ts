@@ -1,24 +1,47 @@
-export { type BoundKey, type JobFacts, judgeJob, maximumCostOf, refusedJob, repeatOf } from "./acceptance.ts"
-export { advanceAfter } from "./JobTick.ts"
-export { exceedsCap, hasRoom, judgeTransfer, judgeUpload, type KeptBytes } from "./transferAcceptance.ts"
+export {
+  type BoundKey,
+  type JobFacts,
+  judgeJob,
+  maximumCostOf,
+  refusedJob,
+  repeatOf,
+  advanceAfter,
+} from "./acceptance.ts"
+export {
+  exceedsCap,
+  hasRoom,
+  judgeTransfer,
+  judgeUpload,
+  type KeptBytes,
+  type Upload,
+  isWaiting,
+  holdsTransfer,
+  type UploadCap,
+  type StorageCap,
+} from "./Upload.ts"
 export type { FieldError } from "./FieldError.ts"
-export { type KeyMode, type JobMode, jobModeOf, type Principal, type Grant, authorize, owns } from "./Access.ts"
 export {
-  type PriceSnapshot,
-  type LineItem,
-  type Charge,
-  meters,
-  chargeFor,
-  type Billing,
-  billingOf,
-} from "./Billing.ts"
+  type KeyMode,
+  type JobMode,
+  jobModeOf,
+  type Principal,
+  type Grant,
+  authorize,
+  owns,
+  formatApiKey,
+  formatOperatorToken,
+  parseApiKey,
+  isOperatorToken,
+} from "./Access.ts"
+export { type PriceSnapshot, type LineItem, type Charge, meters, chargeFor } from "./Billing.ts"
 export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
-export * from "./AttemptWait.ts"
-export type { WorkerScope } from "./WorkerScope.ts"
-export { type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
-export * from "./BlobKey.ts"
-export { afterLabel, childLabel, isEngineStep, stepLabel } from "./Child.ts"
 export {
+  maxWaitRuns,
+  type WaitReason,
+  type AttemptWait,
+  type WaitRun,
+  parkedRun,
+  withWait,
   type ParkedOn,
   type Parking,
   maxParkMs,
@@ -30,9 +53,23 @@ export {
   type ParkedJob,
   type ParkReason,
 } from "./Parking.ts"
+export type { WorkerScope } from "./WorkerScope.ts"
+export { type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
+export {
+  isBlobKey,
+  jobBlobKey,
+  jobBlobPrefix,
+  uploadBlobKey,
+  uploadBlobPrefix,
+  blobPrefixesOf,
+  ownerOfBlob,
+  jobOrphanReason,
+  purgePauseMs,
+  uploadOrphanReason,
+} from "./BlobKey.ts"
+export { afterLabel, childLabel, isEngineStep, stepLabel } from "./Child.ts"
 export { type Chunk, maxChunks } from "./Chunk.ts"
 export { rescheduling } from "./Rescheduling.ts"
-export { jobOrphanReason, purgePauseMs, uploadOrphanReason } from "./Orphan.ts"
 export {
   errorCodes,
   type BuiltInErrorCode,
@@ -67,11 +104,29 @@ export {
   keylessKey,
   keylessPrefix,
 } from "./Ids.ts"
-export { type ConcurrencyLimits, projectLimit, projectShare, isLimiting, JobsInProgress } from "./JobsInProgress.ts"
-export { ClaimPlan, type LaneLine, type LaneTurn } from "./claimPlan.ts"
+export {
+  type ConcurrencyLimits,
+  projectLimit,
+  projectShare,
+  isLimiting,
+  JobsInProgress,
+  ClaimPlan,
+  type LaneLine,
+  type LaneTurn,
+} from "./JobsInProgress.ts"
 export * from "./Job.ts"
-export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
-export { parseTraceparent } from "./JobTrace.ts"
+export {
+  type JobStatus,
+  type JobState,
+  isFinished,
+  holdsClaim,
+  isOverdue,
+  isClaimable,
+  lostTooMany,
+  overdueEvent,
+  waitsSince,
+} from "./JobState.ts"
+export { parseTraceparent, withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./JobMetadata.ts"
 export {
   deliveryLeaseMs,
   deliveryMark,
@@ -83,8 +138,14 @@ export {
 export { type JobTransition, jobTransitions, type TransitionEvent, created, applyEvent } from "./JobTransition.ts"
 export * from "./Json.ts"
 export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
-export * from "./PortErrors.ts"
-export { holdsClaim, isOverdue, isClaimable, lostTooMany, overdueEvent, waitsSince } from "./Lease.ts"
+export {
+  BlobCorrupt,
+  BlobNotFound,
+  BlobTooLarge,
+  BlobUnavailable,
+  SchemaMismatch,
+  StoreUnavailable,
+} from "./PortErrors.ts"
 export {
   type PriorityName,
   type Priority,
@@ -122,11 +183,7 @@ export {
   takePortion,
   fullAt,
 } from "./RateLimit.ts"
-export { withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./Submitted.ts"
-export { SchemaMismatch } from "./SchemaMismatch.ts"
 export { type ClockReading, readClocks, StoreTime, describeJump } from "./StoreTime.ts"
-export { type Upload, isWaiting, holdsTransfer, type UploadCap, type StorageCap } from "./Upload.ts"
-export * from "./ApiKey.ts"
 export {
   audioFormats,
   type AudioFormat,
@@ -139,13 +196,19 @@ export {
 export { describeDiskProblem, DiskProblem } from "./diskProblem.ts"
 export * as Decimal from "./Decimal.ts"
 export { limits } from "./Limits.ts"
-export { likelyName } from "./nearestName.ts"
 export {
+  likelyName,
   type OptionNames,
   requireOptions,
   requireProviderNames,
   requireOneOf,
   requireNumber,
   requireFlag,
-} from "./knownNames.ts"
-export { givenField, isError, isTaggedError, isBytes, isArrayBuffer, isBlob, isDate } from "./realms.ts"
+  givenField,
+  isError,
+  isTaggedError,
+  isBytes,
+  isArrayBuffer,
+  isBlob,
+  isDate,
+} from "./givenValues.ts"

@@ -2,9 +2,9 @@ import type { JobId } from "../domain/Ids.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "../providers/builtInPorts.ts"
 import {
   providerBroken as broken,
+  resultInvalid as invalid,
   providerRefused as refused,
   providerUnavailable as unavailable,
-  resultInvalid as invalid,
 } from "../providers/ProviderError.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 

@@ -1,17 +1,17 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { BuiltInErrorCode, WarningCode } from "../domain/ErrorCode.ts"
 import type { JobId } from "../domain/Ids.ts"
-import type { Json } from "../domain/Json.ts"
-import type { MetadataValue } from "../domain/Submitted.ts"
+import type { MetadataValue } from "../domain/JobMetadata.ts"
+import type { Json, JsonObject } from "../domain/Json.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
-import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { JsonCheck } from "../kinds/JsonTypes.ts"
-import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindTypes.ts"
+import type { ErrorCodeOf, InputOf, Kind, OutputOf, UsageBy } from "../kinds/KindDefinition.ts"
+import type { ValueOf, ValueSchema } from "../kinds/readBySchema.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { SentSignal, SubmitOptions } from "./EmbeddedEngine.ts"
-import type { FileReference, JobReference, JobResult } from "./JobResult.ts"
 import type { AudioDetails } from "../providers/transcription.ts"
 import type { AsyncAudio, AsyncFile, AsyncRequest } from "./AsyncProviders.ts"
+import type { SentSignal, SubmitOptions } from "./EmbeddedEngine.ts"
+import type { FileReference, JobReference, JobResult } from "./JobResult.ts"
 
 /** The uploaded file of a job, measured. */
 export interface AttemptAudio extends AsyncAudio {
@@ -257,3 +257,40 @@ export interface AttemptOutcome<Output, MeterName extends string = string> {
 
 /** The output of a kind that declares none: whatever its `run` returns. */
 export type AnyOutput = object
+
+/**
+ * A job of a batch. It has no steps, files, waits and providers: a job that must wait would hold up the others. Its outcome is
+ * one of the list that `run` returns.
+ */
+export interface BatchJob<Request = unknown> extends Pick<
+  Attempt<Request>,
+  "request" | "kindVersion" | "jobId" | "tags" | "metadata" | "after" | "schedule" | "attempt" | "failures" | "progress"
+> {
+  /**
+   * Aborted when this job leaves the batch: it was canceled or taken over, it took too long, or the worker stops. Its outcome is ignored
+   * then, and the other jobs go on.
+   */
+  readonly signal: AbortSignal
+}
+
+/** The argument of `run` of a kind with `batch`. */
+export interface JobBatch<Request = unknown, Code extends string = string> {
+  /** At least one and at most `batch.size` jobs, of one project. */
+  readonly jobs: ReadonlyArray<BatchJob<Request>>
+  readonly mode: JobMode
+  /** Aborted when all jobs have left the batch. Give it to `fetch`. */
+  readonly signal: AbortSignal
+  /**
+   * Creates the error of a job with a built-in error code or one that the kind declares in `errorCodes`. Return it as the outcome of
+   * one job, or throw it to fail all.
+   */
+  readonly failure: (code: BuiltInErrorCode | Code, options?: FailureOptions) => Error
+}
+
+/** The outcome of one job of a batch: its result, or the error that its attempt fails with. */
+export type BatchOutcome<Output = AnyOutput, MeterName extends string = string> =
+  | AttemptOutcome<Output, MeterName>
+  | Error
+
+/** The `run` of any kind with batches. */
+export type AsyncBatchRun = (batch: JobBatch) => Promise<ReadonlyArray<BatchOutcome<JsonObject>>>

@@ -1,13 +1,13 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
-import type { GivenSettings } from "../engine/EngineSettings.ts"
-import type { Kind, TypesOf } from "../kinds/KindTypes.ts"
+import type { Json } from "../domain/Json.ts"
+import type { GivenSettings } from "../engine/EngineConfig.ts"
+import type { Kind, TypesOf } from "../kinds/KindDefinition.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "../ports/adapters.ts"
 import type { NameOf, ProviderName, ProviderRef } from "../providers/builtInPorts.ts"
-import type { Json } from "../domain/Json.ts"
-import type { BuiltInKind } from "./jobKind.ts"
 import type { AnyProvider } from "./AsyncProviders.ts"
+import type { BuiltInKind } from "./jobKind.ts"
 import type { JobResult, OnFinished } from "./JobResult.ts"
 
 /**

@@ -10,16 +10,15 @@ import * as Tracer from "effect/Tracer"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { fieldOf } from "../providers/checks.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
 import { EngineClosed, isError, requireNumber, requireOptions } from "../domain/index.ts"
-import { requireSignal } from "../domain/knownNames.ts"
-import { CallerSpan } from "../engine/CallerSpan.ts"
+import { readSafely, requireSignal } from "../domain/givenValues.ts"
+import { CallerSpan } from "../engine/callers.ts"
 import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
 import { type Drained, drainJobs, layerSweeps, requireOriginal, Worker } from "../worker/index.ts"
-import { readSafely } from "../domain/realms.ts"
 import { isDevelopment, LogMessages } from "../engine/LogMessages.ts"
-import { callSafely } from "../engine/callSafely.ts"
+import { callSafely } from "../engine/JobEvents.ts"
 import {
   type Engine,
   EngineConfig,
@@ -34,7 +33,7 @@ import {
 } from "../engine/index.ts"
 import { InstalledKinds } from "../kinds/installedKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 import {
   type BlobStore,
   type DeliveryStore,

@@ -5,15 +5,15 @@ import type {
   AnySchema,
   BatchOptions,
   DefinedTypes,
+  Kind,
   KindDefinition,
+  OutputOf,
   Running,
   SchemaOutput,
 } from "../kinds/KindDefinition.ts"
-import type { Kind, OutputOf } from "../kinds/KindTypes.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
-import type { BatchOutcome, JobBatch } from "./BatchTypes.ts"
+import type { AnyOutput, Attempt, AttemptOutcome, BatchOutcome, JobBatch } from "./AttemptTypes.ts"
 import type { FinishedJob, ModeFieldsOf, OnFinished } from "./JobResult.ts"
-import type { AnyOutput, Attempt, AttemptOutcome } from "./AttemptTypes.ts"
 
 /** The resolved value of `run`. A kind that declares no output may return any, or nothing. */
 type RunResult<Output, MeterName extends string, Returned> = AnyOutput extends Output

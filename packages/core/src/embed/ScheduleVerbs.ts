@@ -3,7 +3,7 @@ import type { JobId } from "../domain/Ids.ts"
 import type { Json } from "../domain/Json.ts"
 import type { Priority, PriorityName } from "../domain/Priority.ts"
 import type { MissedTicks, Overlap } from "../domain/Schedule.ts"
-import type { InputOf, Kind } from "../kinds/KindTypes.ts"
+import type { InputOf, Kind } from "../kinds/KindDefinition.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { SubmittedJob } from "./JobResult.ts"
 

@@ -5,26 +5,72 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { OutputFile } from "../domain/index.ts"
 import type { JsonObject } from "../domain/Json.ts"
-import { underCaller } from "../engine/CallerSpan.ts"
-import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
+import { outsideOfCallers, underCaller } from "../engine/callers.ts"
 import { asyncHooks } from "../engine/programContext.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
-import { fieldOf } from "../providers/checks.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 import type { AudioInput } from "../providers/Provider.ts"
-import { CurrentStep, type RunningStep, shownCall } from "../worker/attempt/UsedNames.ts"
-import { AsyncJob } from "./AsyncJob.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
+import { CurrentStep, type RunningStep, shownCall } from "../worker/attempt/Attempt.ts"
 import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
-import type { CallerContext } from "./EngineOptions.ts"
-import { iterated, withStream } from "./fileBodies.ts"
 import type { Attempt, AttemptOutcome } from "./AttemptTypes.ts"
-import type { AsyncRun } from "./JobKindOptions.ts"
+import type { CallerContext } from "./EngineOptions.ts"
 import { MadeErrors } from "./failure.ts"
+import { iterated, withStream } from "./fileBodies.ts"
+import type { AsyncRun } from "./JobKindOptions.ts"
 import { promisedEngine } from "./promisedEngine.ts"
 import { wholeAudio } from "./providerSet.ts"
 import { resultOf } from "./resultOf.ts"
+
+type Facts = Pick<AttemptContext<unknown>, "request" | "kindVersion" | "call" | "submitted" | "after">
+
+/** The facts of a job that `run` of a kind with promises is given, alone or in a batch. */
+export class AsyncJob {
+  readonly request: unknown
+  readonly #job: Facts
+
+  constructor(job: Facts) {
+    this.request = job.request
+    this.#job = job
+  }
+
+  get jobId(): Attempt["jobId"] {
+    return this.#job.call.jobId
+  }
+
+  get attempt(): number {
+    return this.#job.call.attempt
+  }
+
+  get failures(): number {
+    return this.#job.call.failures
+  }
+
+  get kindVersion(): number {
+    return this.#job.kindVersion
+  }
+
+  get tags(): Attempt["tags"] {
+    return this.#job.submitted.tags ?? []
+  }
+
+  get metadata(): Attempt["metadata"] {
+    return this.#job.submitted.metadata ?? {}
+  }
+
+  get after(): Attempt["after"] {
+    return this.#job.after
+  }
+
+  get schedule(): Attempt["schedule"] {
+    const { schedule } = this.#job.submitted
+    if (schedule === undefined) return undefined
+    const { name, previousAt, tickAt } = schedule
+    return { name, tickAt: new Date(tickAt), previousAt: previousAt === null ? null : new Date(previousAt) }
+  }
+}
 
 /** The program's function that calls `run` with what its job carries. */
 export const RestoreContext = Context.Reference<CallerContext["restore"] | undefined>(

@@ -8,13 +8,12 @@ import {
   requireOptions,
   requireProviderNames,
 } from "../domain/index.ts"
-import { unknownName } from "../domain/knownNames.ts"
-import { isPlainObject } from "../domain/realms.ts"
+import { isPlainObject, unknownName } from "../domain/givenValues.ts"
 import { defaultEngineSettings, type EngineSettings } from "../engine/EngineConfig.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { portsOf } from "../kinds/portsOf.ts"
-import type { JobEventType } from "../engine/JobEvent.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
+import { portsOf } from "../kinds/installedKinds.ts"
+import type { JobEventType } from "../engine/JobEvents.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./AttemptTypes.ts"

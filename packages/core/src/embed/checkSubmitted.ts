@@ -8,14 +8,13 @@ import {
   requireOneOf,
   requireOptions,
 } from "../domain/index.ts"
-import { isPlainObject } from "../domain/realms.ts"
-import { maxPrerequisites, type MetadataValue, type Submitted } from "../domain/Submitted.ts"
-import { asJson, jsonProblem } from "../kinds/asJson.ts"
+import { isPlainObject, unknownName } from "../domain/givenValues.ts"
+import { maxPrerequisites, type MetadataValue, type Submitted } from "../domain/JobMetadata.ts"
+import { asJson, jsonProblem } from "../kinds/readBySchema.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import { unknownName } from "../domain/knownNames.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import type { SubmitOptions, UniqueOptions } from "./EmbeddedEngine.ts"
-import { idOf } from "./toJobResult.ts"
+import { idOf } from "./JobResult.ts"
 
 const maxTags = 16
 const maxTagLength = 64

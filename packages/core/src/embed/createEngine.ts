@@ -3,7 +3,7 @@ import type { BuiltInKind } from "./jobKind.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
 // Imported from its own file, because the declarations of this entry point contain no Effect types.
-import type { Kind } from "../kinds/KindTypes.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 
 /**
  * Creates an engine, opens its stores and starts its worker. Rejects if a store cannot be opened. Stop the engine at the end, or

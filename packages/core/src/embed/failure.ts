@@ -1,6 +1,5 @@
 import { type ErrorCode, errorCodeForm } from "../domain/ErrorCode.ts"
-import { type OptionNames, requireFlag, requireNumber, requireOptions } from "../domain/knownNames.ts"
-import { isTaggedError } from "../domain/realms.ts"
+import { isTaggedError, type OptionNames, requireFlag, requireNumber, requireOptions } from "../domain/givenValues.ts"
 import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { FailureOptions } from "./AttemptTypes.ts"

@@ -15,15 +15,15 @@ import {
   type UploadId,
 } from "../domain/index.ts"
 import { Engine, JobEvents } from "../engine/index.ts"
-import { countedProgress } from "../engine/countedProgress.ts"
-import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
+import { countedProgress } from "../engine/childrenOf.ts"
+import { outsideOfCallers } from "../engine/callers.ts"
 import { readJob } from "../engine/readJob.ts"
 import { JobDirectory } from "../ports/index.ts"
 import { inSpan } from "../engine/spans.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
-import { requireSignal } from "../domain/knownNames.ts"
-import type { JobEvent } from "../engine/JobEvent.ts"
+import { requireSignal } from "../domain/givenValues.ts"
+import type { JobEvent } from "../engine/JobEvents.ts"
 import {
   callerOf,
   callOptions,
@@ -36,9 +36,8 @@ import {
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { EmbeddedEngine, StreamOptions, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { JobReference } from "./JobResult.ts"
+import { fileIdOf, idOf, type JobReference, toJobResult, uploadIdOf } from "./JobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"
-import { fileIdOf, idOf, toJobResult, uploadIdOf } from "./toJobResult.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
 import type { KeepAlive } from "./KeepAlive.ts"
 

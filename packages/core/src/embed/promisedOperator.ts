@@ -11,9 +11,8 @@ import {
 } from "../domain/index.ts"
 import { Operator, redeliverJob } from "../engine/index.ts"
 import { inSpan } from "../engine/spans.ts"
-import { installedKinds } from "../kinds/installedKinds.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
-import { switchesOf } from "../kinds/switches.ts"
+import { installedKinds, switchesOf } from "../kinds/installedKinds.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 import type { LedgerEntry, LedgerPage, LedgerPart } from "../ports/Ledger.ts"
 import { adoptCopy } from "../worker/index.ts"
 import {
@@ -29,11 +28,10 @@ import {
   retryOptions,
   spendCapOptions,
 } from "./checkOptions.ts"
-import { bulkVerbs } from "./bulkVerbs.ts"
-import { checkFilter, labelsAskedFor, listedJob, queryOf, requireDate } from "./jobFilters.ts"
+import { bulkVerbs, checkFilter, labelsAskedFor, listedJob, queryOf, requireDate } from "./bulkVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { shown } from "./jobVerbs.ts"
-import { idOf } from "./toJobResult.ts"
+import { idOf } from "./JobResult.ts"
 import type {
   ListedCharge,
   ListedCharges,

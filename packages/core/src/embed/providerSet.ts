@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isError, isTaggedError } from "../domain/index.ts"
-import { givenField } from "../domain/realms.ts"
+import { givenField } from "../domain/givenValues.ts"
 import {
   type AnyProvider,
   type AudioInput,
@@ -14,7 +14,7 @@ import {
   type ProviderSet,
   providerUnavailable,
 } from "../providers/index.ts"
-import { markAsOwn } from "../providers/ownProviders.ts"
+import { markAsOwn } from "../providers/sandboxLimits.ts"
 import type { AnyProvider as GivenProvider, AsyncCall } from "./AsyncProviders.ts"
 import { concat } from "./fileBodies.ts"
 

@@ -1,7 +1,7 @@
 import * as Exit from "effect/Exit"
 import type { Usage } from "../domain/Billing.ts"
 import type { JsonObject, OutputFile } from "../domain/index.ts"
-import { readSafely } from "../domain/realms.ts"
+import { readSafely } from "../domain/givenValues.ts"
 import type { AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { AttemptOutcome } from "./AttemptTypes.ts"

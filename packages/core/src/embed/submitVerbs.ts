@@ -6,11 +6,10 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { KindUnknown } from "../domain/Errors.ts"
 import { authorize, type JobMode, type Json, requireNumber, requireOptions } from "../domain/index.ts"
-import type { JobTrace } from "../domain/JobTrace.ts"
+import type { JobTrace } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
-import { requireSignal } from "../domain/knownNames.ts"
-import { isDate, isPlainObject } from "../domain/realms.ts"
-import { acceptedOf, type SettleJob } from "../engine/acceptedOf.ts"
+import { isDate, isPlainObject, requireSignal } from "../domain/givenValues.ts"
+import { acceptedOf, type SettleJob } from "../engine/createJob.ts"
 import {
   type AcceptedJob,
   Engine,
@@ -26,10 +25,9 @@ import { callerOf, requireIdempotencyKey, requireMode, submissionFields, verbOpt
 import { submittedFor, uniqueFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
-import { outsideOfCallers } from "../engine/outsideOfCallers.ts"
-import { fieldOf } from "../providers/checks.ts"
-import { toJobResult } from "./toJobResult.ts"
+import { type FinishedJob, type OnFinished, type SubmittedJob, toJobResult } from "./JobResult.ts"
+import { outsideOfCallers } from "../engine/callers.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

@@ -3,9 +3,9 @@ import type { AttemptContext, AttemptError, AttemptResult } from "../kinds/Attem
 import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import type { RunBatch } from "../kinds/JobBatch.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
-import { fieldOf } from "../providers/checks.ts"
-import type { AsyncBatchRun } from "./BatchTypes.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
+import type { AsyncBatchRun } from "./AttemptTypes.ts"
 import type { AsyncRun } from "./JobKindOptions.ts"
 
 // A file of its own, because its types contain those of Effect, and the declarations of `@kiln/core` do not.

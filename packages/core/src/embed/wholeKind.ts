@@ -1,6 +1,6 @@
 import { builtIn } from "../kinds/builtInKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { Kind } from "../kinds/KindTypes.ts"
+import type { Kind } from "../kinds/KindDefinition.ts"
 import { ownKind } from "./ownKind.ts"
 import { builtInOf } from "./unloadedKind.ts"
 

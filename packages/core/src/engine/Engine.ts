@@ -33,26 +33,29 @@ import {
   WakeUp,
 } from "../ports/index.ts"
 import type { OpenBlob } from "../ports/BlobStore.ts"
-import type { AcceptedJob, CreateJobError } from "./acceptedOf.ts"
-import { makeCreateJobs, type CreateJobs } from "./createJob.ts"
+import {
+  type AcceptedJob,
+  type CreateJobError,
+  type CreateJobs,
+  type JobOutcomes,
+  makeCreateJobs,
+} from "./createJob.ts"
 import { makeCreateJobsIn, type CreateJobsIn } from "./createJobIn.ts"
-import type { JobOutcomes } from "./createJobs.ts"
 import { createUpload, type UploadLifetime } from "./createUpload.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 import { eraseJobData } from "./eraseJobData.ts"
 import type * as Errors from "../domain/Errors.ts"
 import { FileGone, JobNotFound } from "../domain/Errors.ts"
-import { Fingerprint } from "./Fingerprint.ts"
+import { Fingerprint, type JobRequest, type Placement } from "./prepareJob.ts"
 import { makeLatestRetry } from "./latestRetry.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { JobReader, waitForJob } from "./waitForJob.ts"
 import { type GroupCommit, layerGroupCommit } from "./GroupCommit.ts"
-import type { JobRequest, Placement } from "./prepareJob.ts"
 import { layerStoreSpans, withSpans } from "./spans.ts"
 import { type IncomingFile, receiveUpload } from "./receiveUpload.ts"
-import { makeStreamChunks } from "./streamChunks.ts"
-import { countedProgress } from "./countedProgress.ts"
-import { openNamed } from "./openNamed.ts"
+import { makeStreamChunks } from "./JobWatch.ts"
+import { countedProgress } from "./childrenOf.ts"
+import { openNamed } from "./blobs.ts"
 import {
   type AcceptedSignal,
   type AskedSignal,

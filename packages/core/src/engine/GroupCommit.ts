@@ -29,8 +29,7 @@ import {
   UploadStore,
   WakeUp,
 } from "../ports/index.ts"
-import { whileBlobsPresent } from "./blobPresence.ts"
-import { filesInProgress } from "./FilesInProgress.ts"
+import { filesInProgress, whileBlobsPresent } from "./blobs.ts"
 import { JobEvents } from "./JobEvents.ts"
 import { type ClaimingWorker, makeJointWrites } from "./jointWrites.ts"
 

@@ -1,15 +1,18 @@
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { JobId, StoreUnavailable } from "../domain/index.ts"
-import { WakeUp } from "../ports/index.ts"
+import * as Stream from "effect/Stream"
+import { chunksAtOnce } from "../domain/Chunk.ts"
+import { type Chunk, type JobId, type StoreUnavailable } from "../domain/index.ts"
+import { type ChunkPage, type ChunkQuestion, JobStore, WakeUp } from "../ports/index.ts"
 import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { type Deadline, Deadlines } from "./Deadlines.ts"
-import { JobEvents } from "./JobEvents.ts"
+import { isEnd, JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
 const pauses = {
@@ -75,17 +78,7 @@ export const makeJobWatch = <Question extends { readonly jobId: JobId }, News, R
 ): Effect.Effect<JobWatch<Question, News, R>, never, Needs | R | Scope.Scope> =>
   Effect.gen(function* () {
     const services = yield* Effect.context<Needs | R>()
-    const events = yield* JobEvents
-    const watch = new JobWatch(watched, services, yield* Clock.Clock, yield* Effect.scope)
-    yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        events.listenTo("job", (event) => {
-          if ("jobId" in event && watched.isHint(event)) watch.tell(event.jobId)
-        }),
-      ),
-      (stop) => Effect.sync(stop),
-    )
-    return watch
+    return new JobWatch(watched, services, yield* Clock.Clock, yield* Effect.scope)
   })
 
 /** What is waited for of jobs. Each costs an entry here, and one fiber reads the jobs that have news or are due. */
@@ -106,6 +99,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   readonly #clock: Clock.Clock
   readonly #scope: Scope.Scope
   readonly #deadlines: Deadlines
+  readonly #events: JobEvents["Service"]
   #isWatching = false
 
   constructor(
@@ -118,6 +112,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     this.#context = context
     this.#clock = clock
     this.#scope = scope
+    this.#events = Context.get(context, JobEvents)
     this.#deadlines = new Deadlines(clock, scope, Effect.runForkWith(context))
   }
 
@@ -199,7 +194,20 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
 
   #start(): void {
     this.#isWatching = true
-    Fiber.runIn(Effect.runForkWith(this.#context)(this.#watch), this.#scope)
+    // Listens only while somebody waits: most events are those of jobs that nobody waits for. It begins here and not in the fiber, because
+    // a caller that reads the job next must miss no event after that.
+    const stopListening = this.#events.listenTo("job", (event) => {
+      if ("jobId" in event && this.#watched.isHint(event)) this.tell(event.jobId)
+    })
+    const watch = Effect.onExit(this.#watch, (exit) =>
+      Effect.sync(() => {
+        stopListening()
+        this.#isWatching = false
+        // A caller may have come after the last look, while this watch still counted as one.
+        if (Exit.isSuccess(exit) && this.#size > 0) this.#start()
+      }),
+    )
+    Fiber.runIn(Effect.runForkWith(this.#context)(watch), this.#scope)
   }
 
   readonly #watch: Effect.Effect<void, never, Needs | R> = Effect.gen({ self: this }, function* () {
@@ -208,16 +216,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       else for (const jobId of jobs) this.tell(jobId)
     })
     yield* Effect.whileLoop({ while: () => this.#size > 0, body: () => this.#turn, step: () => {} })
-  }).pipe(
-    Effect.scoped,
-    Effect.onExit((exit) =>
-      Effect.sync(() => {
-        this.#isWatching = false
-        // A caller may have come after the last look, while this watch still counted as one.
-        if (Exit.isSuccess(exit) && this.#size > 0) this.#start()
-      }),
-    ),
-  )
+  }).pipe(Effect.scoped)
 
   /** Reads the jobs that have news and some of those that are due, and waits for the next. */
   readonly #turn = Effect.gen({ self: this }, function* () {
@@ -287,3 +286,33 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     })
   }
 }
+
+/** A job whose record is gone has nothing that follows. */
+const nothing: ChunkPage = { chunks: [], isFinished: true }
+
+const hasNews = ({ chunks, isFinished }: ChunkPage): boolean => chunks.length > 0 || isFinished
+
+/**
+ * Returns the function that streams the chunks of a job, from an index until the job has finished. All readers of the process share one
+ * watch, which the attempts of this process wake at once, and those of others as far as the store carries hints. An outage of the store
+ * only delays it.
+ */
+export const makeStreamChunks = Effect.gen(function* () {
+  const store = yield* JobStore
+  const watch = yield* makeJobWatch({
+    keyOf: ({ from, jobId }: ChunkQuestion) => `${jobId} ${from}`,
+    isHint: (event) => event.type === "chunks" || isEnd(event),
+    read: (questions) =>
+      Effect.map(store.readChunks(questions), (pages) =>
+        pages.map((page = nothing) => (hasNews(page) ? page : undefined)),
+      ),
+  })
+  return (jobId: JobId, from: number): Stream.Stream<Chunk> =>
+    Stream.paginate(from, (next) =>
+      Effect.map(watch.next({ jobId, from: next, limit: chunksAtOnce }, Infinity), (page) => {
+        const { chunks, isFinished } = page ?? nothing
+        const isLast = isFinished && chunks.length < chunksAtOnce
+        return [chunks, isLast ? Option.none<number>() : Option.some(next + chunks.length)] as const
+      }),
+    )
+})

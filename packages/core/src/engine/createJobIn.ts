@@ -2,12 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { StoreUnavailable } from "../domain/index.ts"
-import type { JobTrace } from "../domain/JobTrace.ts"
+import type { JobTrace } from "../domain/JobMetadata.ts"
 import { CallerTransactions, type CreateOutcome, type IdGenerator, type NewJob } from "../ports/index.ts"
-import { type AcceptedJob, acceptedOf, type CreateJobError } from "./acceptedOf.ts"
-import type { JobOutcomes } from "./createJobs.ts"
-import type { Fingerprint } from "./Fingerprint.ts"
-import { type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
+import { type AcceptedJob, acceptedOf, type CreateJobError, type JobOutcomes } from "./createJob.ts"
+import { type Fingerprint, type JobRequest, makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 
 /** The operations that accept jobs in a transaction of the caller: the jobs exist exactly if it commits. */
 export interface CreateJobsIn {

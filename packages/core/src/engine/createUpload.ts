@@ -3,12 +3,11 @@ import * as Result from "effect/Result"
 import { type AudioFormat, audioFormats, type FieldError, hasRoom, limits, type Principal } from "../domain/index.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
-import type { NewUpload } from "../domain/transferAcceptance.ts"
+import type { NewUpload } from "../domain/Upload.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
-import { correctUnknown } from "../kinds/correctUnknown.ts"
-import { fieldRules } from "../kinds/fieldRules.ts"
+import { correctUnknown, fieldRules } from "../kinds/requestReader.ts"
 import { EngineConfig } from "./EngineConfig.ts"
-import { storageFull } from "./storageFull.ts"
+import { storageFull } from "./createJob.ts"
 
 /** A decoded request to announce an upload. */
 interface AnnouncedUpload {

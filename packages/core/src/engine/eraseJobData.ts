@@ -3,7 +3,7 @@ import { isId, type Principal } from "../domain/index.ts"
 import { JobNotFound, JobProcessing } from "../domain/Errors.ts"
 import { JobStore } from "../ports/index.ts"
 import { JobEvents } from "./JobEvents.ts"
-import { purgeBlobs } from "./purgeBlobs.ts"
+import { purgeBlobs } from "./blobs.ts"
 
 /**
  * Deletes the retained data of a finished job. The store's commit makes it unreachable, and then the bytes are removed. If the

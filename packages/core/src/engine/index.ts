@@ -11,7 +11,7 @@ export {
   type Placement,
   type ReceiveError,
 } from "./Engine.ts"
-export * from "./EngineConfig.ts"
+export { defaultEngineSettings, EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 export {
   changeSchedule,
   decodeSchedule,
@@ -22,19 +22,18 @@ export {
   resumeSchedule,
   type ScheduleChange,
   skipDueTicks,
-} from "./changeSchedule.ts"
+} from "./schedules.ts"
 export { type AskedSignal, signalJob } from "./signalJob.ts"
 export { eraseJobData } from "./eraseJobData.ts"
-export { CallerSpan } from "./CallerSpan.ts"
-export { purgeBlobs } from "./purgeBlobs.ts"
+export { CallerSpan } from "./callers.ts"
+export { purgeBlobs } from "./blobs.ts"
 export { retentionPublication, retentionRules } from "./retentionRules.ts"
 export { makeLatestRetry, retriedBy, retryKey } from "./latestRetry.ts"
-export { Fingerprint, fingerprintSecret } from "./Fingerprint.ts"
+export { Fingerprint, fingerprintSecret, maxDelayMs } from "./prepareJob.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { publicError } from "./publicError.ts"
 export { startsTrace } from "./spans.ts"
-export { JobEvents, type JobSignal } from "./JobEvents.ts"
-export type { JobRef } from "./JobEvent.ts"
+export { JobEvents, type JobSignal, type JobRef } from "./JobEvents.ts"
 export { Operator } from "./Operator.ts"
 export type { RetryOptions } from "./retryJob.ts"
 export type { NewPlace } from "./rescheduleJob.ts"
@@ -50,10 +49,9 @@ export {
   toleratingEnd,
   toleratingRefusal,
 } from "./changeJobs.ts"
-export { maxDelayMs } from "./prepareJob.ts"
 export { type MatchJobs, readMatching, type Selection } from "./matchingJobs.ts"
 export { redeliverJob } from "./FinishHandlers.ts"
-export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readRequest.ts"
+export { type Observer, readRequest, recordLook, requireVisibleRequests } from "./readJob.ts"
 export { requireKnownKind } from "./storedKinds.ts"
 export { type PortionSource, TokenPortion } from "./TokenPortion.ts"
 export { JobReader } from "./waitForJob.ts"

@@ -1,10 +1,20 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import type { JobTick } from "../domain/acceptance.ts"
+import type { Usage } from "../domain/Billing.ts"
+import { InvalidRequest } from "../domain/Errors.ts"
+import type { Gate } from "../domain/Gate.ts"
+import { isDate, isPlainObject } from "../domain/givenValues.ts"
+import { keylessFingerprint, keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import {
   authorize,
-  type Grant,
+  canonicalJson,
   type FieldError,
+  type Grant,
   isId,
   type JobId,
   type Json,
@@ -12,24 +22,74 @@ import {
   limits,
   type Priority,
   type PriorityName,
+  type StoreUnavailable,
   type UploadId,
-  withSubmitted,
   withDelivery,
+  withSubmitted,
 } from "../domain/index.ts"
-import type { Gate } from "../domain/Gate.ts"
-import type { Usage } from "../domain/Billing.ts"
-import { isPlainObject, isDate } from "../domain/realms.ts"
-import { type JobTrace, withTrace } from "../domain/JobTrace.ts"
+import { type JobTrace, type Submitted, type Unique, withTrace, withUnique } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
-import { type Unique, withUnique, type Submitted } from "../domain/Submitted.ts"
-import { InvalidRequest } from "../domain/Errors.ts"
-import { keylessFingerprint, keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
-import type { JobTick } from "../domain/JobTick.ts"
-import { IdGenerator, type NewJob } from "../ports/index.ts"
+import { IdGenerator, type NewJob, SecretStore } from "../ports/index.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
-import { Fingerprint } from "./Fingerprint.ts"
 import { FinishHandlers } from "./FinishHandlers.ts"
+
+/** The part of `node:crypto` that is used here. */
+interface NodeCrypto {
+  readonly createSecretKey: (key: Uint8Array) => object
+  readonly createHmac: (
+    algorithm: "sha256",
+    key: object,
+  ) => { readonly update: (message: string, encoding: "utf8") => { readonly digest: (encoding: "hex") => string } }
+}
+
+/** Runtimes with Node's built-in modules: Node, Deno, Bun, and Workers in their Node mode. */
+interface NodeProcess {
+  readonly getBuiltinModule?: (id: "node:crypto") => NodeCrypto | undefined
+}
+
+/**
+ * Returns HMAC-SHA-256 with this key, of texts as UTF-8, in hex. It is synchronous: Web Crypto answers from another thread, which
+ * takes several times as long for a short text. Throws `TypeError` if the runtime has no `node:crypto`, which is looked up here and
+ * not imported, so that the rest of the package runs without Node.
+ */
+export const hmacSha256 = (key: Uint8Array): ((message: string) => string) => {
+  const { process } = globalThis as { readonly process?: NodeProcess }
+  const crypto = process?.getBuiltinModule?.("node:crypto")
+  if (crypto === undefined) throw new TypeError("the engine needs node:crypto, which this runtime does not have")
+  // Parsed once: `createHmac` with raw bytes takes ten times as long.
+  const secret = crypto.createSecretKey(key)
+  return (message) => crypto.createHmac("sha256", secret).update(message, "utf8").digest("hex")
+}
+
+/** The name of the secret with the key of fingerprints. Every engine has it, and it never changes. */
+export const fingerprintSecret = "fingerprint"
+
+/** Tells a repeated request from another one without keeping the request: a keyed digest. */
+export class Fingerprint extends Context.Service<
+  Fingerprint,
+  {
+    /**
+     * Lower-case hex. Requests that differ only in key order, white space or the spelling of numbers have the same one. `canonical` is
+     * the canonical text of the request, for callers that have it.
+     */
+    readonly of: (kind: string, request: JsonObject, canonical?: string) => string
+  }
+>()("@kiln/core/engine/Fingerprint") {
+  /** The key is made once and lives in the store, apart from signing keys, and is never rotated. */
+  static readonly layer: Layer.Layer<Fingerprint, StoreUnavailable, SecretStore | SecureRandom.SecureRandom> =
+    Layer.effect(
+      Fingerprint,
+      Effect.gen(function* () {
+        const random = yield* SecureRandom.SecureRandom
+        const secrets = yield* SecretStore
+        const digest = hmacSha256(yield* secrets.getOrCreate(fingerprintSecret, yield* random.randomBytes(32)))
+        return Fingerprint.of({
+          of: (kind, request, canonical = canonicalJson(request)) => digest(`${kind}\n${canonical}`),
+        })
+      }),
+    )
+}
 
 /** When a job is run relative to others, what is attached to it, and whether a live one requires a worker. */
 export interface Placement {

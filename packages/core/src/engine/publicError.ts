@@ -1,6 +1,6 @@
 import * as Cause from "effect/Cause"
 import { isError } from "../domain/index.ts"
-import { readSafely } from "../domain/realms.ts"
+import { readSafely } from "../domain/givenValues.ts"
 
 /** The parts of an error that a trace may contain: its name, its code, and its origin. Messages of foreign code quote prompts. */
 export const publicError = (cause: Cause.Cause<unknown>): Error => {

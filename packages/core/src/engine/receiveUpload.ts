@@ -27,8 +27,8 @@ import {
   UploadTimeout,
 } from "../domain/Errors.ts"
 import { BlobStore, JobStore, type TransferRef, UploadStore } from "../ports/index.ts"
-import { announceBlobs } from "./announceBlobs.ts"
-import { storageFull } from "./storageFull.ts"
+import { announceBlobs } from "./blobs.ts"
+import { storageFull } from "./createJob.ts"
 import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
 
 /** An incoming transfer. */

@@ -1,20 +1,22 @@
 import * as Effect from "effect/Effect"
 import { authorize, type Job, type JsonObject, type Principal, submittedOf } from "../domain/index.ts"
 import type { ParentStep } from "../domain/Child.ts"
-import { type JobTrace, traceField, withTrace } from "../domain/JobTrace.ts"
 import {
   askedFingerprint,
+  type JobTrace,
   type Submitted,
   submittedField,
+  traceField,
   uniqueOf,
   withSubmitted,
+  withTrace,
   withUnique,
-} from "../domain/Submitted.ts"
+} from "../domain/JobMetadata.ts"
 import { type InvalidRequest, JobNotRetryable, KindUnknown } from "../domain/Errors.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, JobStore, type NewJob, Switchboard } from "../ports/index.ts"
 import { retryKey, waitingParent } from "./latestRetry.ts"
-import { type AcceptedJob, acceptedOf } from "./acceptedOf.ts"
+import { type AcceptedJob, acceptedOf } from "./createJob.ts"
 import { makePrepareJob, readDraft, traceIn } from "./prepareJob.ts"
 import { readJob } from "./readJob.ts"
 import { EngineConfig } from "./EngineConfig.ts"

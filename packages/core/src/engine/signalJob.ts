@@ -3,7 +3,7 @@ import * as Option from "effect/Option"
 import { isSignalName, maxSignalValueLength, signalNameRule } from "../domain/Parking.ts"
 import { isId, type JobId, type Json, maxSignals, type StoreUnavailable } from "../domain/index.ts"
 import { InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
-import { asJson, jsonProblem } from "../kinds/asJson.ts"
+import { asJson, jsonProblem } from "../kinds/readBySchema.ts"
 import {
   CallerTransactions,
   JobStore,

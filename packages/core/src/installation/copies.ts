@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { StoreUnavailable } from "../domain/index.ts"
-import { StoreCopied } from "../domain/StoreCopied.ts"
-import { skipDueTicks } from "../engine/changeSchedule.ts"
+import { StoreCopied } from "../domain/PortErrors.ts"
+import { skipDueTicks } from "../engine/schedules.ts"
 import {
   JobDirectory,
   JobStore,

@@ -15,7 +15,7 @@ import type {
   StoreUnavailable,
   WarningCode,
 } from "../domain/index.ts"
-import type { MetadataValue, Submitted } from "../domain/Submitted.ts"
+import type { MetadataValue, Submitted } from "../domain/JobMetadata.ts"
 import type { Usage } from "../domain/Billing.ts"
 import type {
   AnswerOf,

@@ -4,23 +4,23 @@ import type { Gate } from "../domain/Gate.ts"
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter, Usage } from "../domain/Billing.ts"
 import { portOf, type ProviderPort, type ProviderRef } from "../providers/index.ts"
-import { checkDefinition, namesOf } from "./checkDefinition.ts"
-import { fileDescriptionsOf, fileLimitsOf } from "./fileOptions.ts"
+import { checkDefinition, fileDescriptionsOf, fileLimitsOf, namesOf } from "./checkDefinition.ts"
 import type { AttemptContext, AttemptError, AttemptResult } from "./AttemptContext.ts"
 import { alone, type BatchedJob, type BatchedResult, type KindBatch } from "./JobBatch.ts"
 import type {
+  AnySchema,
   BatchOptions,
   DefinedTypes,
-  Running,
-  AnySchema,
+  Kind,
   KindDefinition,
   KindLimits,
+  KindTypes,
   RetryPolicy,
+  Running,
   SchemaOutput,
 } from "./KindDefinition.ts"
-import type { Kind, KindTypes } from "./KindTypes.ts"
 import { readBySchema, type ValueSchema } from "./readBySchema.ts"
-import { type RequestReader, type RequestSchema, requestReader } from "./requestReader.ts"
+import { type RequestReader, requestReader, type RequestSchema } from "./requestReader.ts"
 
 /** The complete definition of one kind of job. Engine, worker and stores use nothing else. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {

@@ -1,9 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { limits } from "../domain/index.ts"
-import { Text } from "./fields.ts"
+import { Text, VoiceName } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
-import { VoiceName } from "./VoiceName.ts"
 import { providerVoice, type Voices } from "./Voices.ts"
 
 /** Converts text to speech. */

@@ -1,14 +1,18 @@
 export * from "./builtInKinds.ts"
-export * from "./decodeFields.ts"
-export * from "./portsOf.ts"
+export {
+  type FieldsSchema,
+  fieldsDecoder,
+  decodeFields,
+  type ReadRequest,
+  type RequestReader,
+  type RequestSchema,
+  requestReader,
+} from "./requestReader.ts"
+export { portsOf, closedKinds, switchesOf } from "./installedKinds.ts"
 export { IntegerBetween, OneOf, PositiveUpTo, Text, UploadReference } from "./fields.ts"
 export * from "./AttemptContext.ts"
 export type { BatchedJob, BatchedResult, KindBatch, RunBatch } from "./JobBatch.ts"
 export * from "./JobKind.ts"
 export * from "./KindDefinition.ts"
-export * from "./KindTypes.ts"
-export { closedKinds } from "./pricing.ts"
-export * from "./requestReader.ts"
-export { switchesOf } from "./switches.ts"
-export * from "./StandardSchema.ts"
+export { type StandardSchema, type StandardResult, type StandardIssue, isStandardSchema } from "./readBySchema.ts"
 export * from "./Voices.ts"

@@ -1,11 +1,123 @@
 import * as Result from "effect/Result"
+import type * as Schema from "effect/Schema"
+import type * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaParser from "effect/SchemaParser"
+import type { FieldRule } from "../domain/FieldError.ts"
+import { isPlainObject, likelyName } from "../domain/givenValues.ts"
 import { type FieldError, type JsonObject } from "../domain/index.ts"
-import { isPlainObject } from "../domain/realms.ts"
-import { asJsonObject, jsonProblem } from "./asJson.ts"
-import { fieldsDecoder, type FieldsSchema } from "./decodeFields.ts"
-import { isStandardSchema, type StandardIssue, type StandardSchema } from "./StandardSchema.ts"
-import { validated } from "./readBySchema.ts"
+import {
+  asJsonObject,
+  isStandardSchema,
+  jsonProblem,
+  type StandardIssue,
+  type StandardSchema,
+  validated,
+} from "./readBySchema.ts"
+
+// Each check carries the rule it enforces, so that an error can name the rule that a request violates.
+declare module "effect/Schema" {
+  namespace Annotations {
+    interface Filter {
+      readonly fieldRule?: FieldRule | undefined
+    }
+  }
+}
+
+/** Rules that a field may violate, for decoders with Effect Schema and without. */
+export const fieldRules = {
+  required: { reason: "required", message: "is required" },
+  unknown: { reason: "unknown_field", message: "is not a field of this request" },
+  notObject: { reason: "type", message: "must be an object" },
+  type: (what: string) => ({ reason: "type", message: `must be ${what}` }),
+  oneOf: (names: ReadonlyArray<string>) => ({
+    reason: "enum",
+    allowed: names,
+    message: `must be one of: ${names.join(", ")}`,
+  }),
+  positive: { reason: "min", exclusiveMin: 0, message: "must be greater than 0" },
+  atMost: (max: number) => ({ reason: "max", max, message: `must be at most ${max}` }),
+} as const satisfies Record<string, FieldRule | ((limit: never) => FieldRule)>
+
+/** Unknown fields whose messages name the nearest known one. A request can have thousands of them. */
+const maxCorrected = 20
+
+/** Returns the errors with messages about unknown fields that name the nearest known one, or list the known ones. */
+export const correctUnknown = (
+  errors: ReadonlyArray<FieldError>,
+  declared: ReadonlyArray<string>,
+): ReadonlyArray<FieldError> => {
+  let unknown = 0
+  return errors.map((error) =>
+    error.reason === "unknown_field" && unknown++ < maxCorrected ? corrected(error, declared) : error,
+  )
+}
+
+const corrected = (error: FieldError, declared: ReadonlyArray<string>): FieldError => {
+  const likely = likelyName(error.field.slice(0, 100), declared)
+  const hint = likely === undefined ? ` (fields: ${declared.join(", ")})` : `; did you mean "${likely}"?`
+  return { ...error, message: error.message + hint }
+}
+
+/** A struct of fields that describes a request. */
+export type FieldsSchema<T> = Schema.Codec<T, unknown> & { readonly fields: Readonly<Record<string, unknown>> }
+
+const typeNames: Record<string, string> = { String: "a string", Number: "a number", Boolean: "true or false" }
+
+/**
+ * Returns the function that decodes requests. It returns the value, or every offending field with the first rule it violates, in
+ * the order in which the fields are declared, unknown ones last. A value that is not an object returns one error with an empty
+ * field name.
+ */
+export const fieldsDecoder = <T>(
+  schema: FieldsSchema<T>,
+): ((input: unknown) => Result.Result<T, ReadonlyArray<FieldError>>) => {
+  const decode = SchemaParser.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+  const declared = Object.keys(schema.fields)
+  return (input) => {
+    const decoded = decode(input)
+    if (Result.isSuccess(decoded)) return Result.succeed(decoded.success)
+    return Result.fail(errorsOfIssue(decoded.failure, declared))
+  }
+}
+
+/** Decodes one request: see `fieldsDecoder`. */
+export const decodeFields = <T>(schema: FieldsSchema<T>, input: unknown): Result.Result<T, ReadonlyArray<FieldError>> =>
+  fieldsDecoder(schema)(input)
+
+const errorsOfIssue = (issue: SchemaIssue.Issue, declared: ReadonlyArray<string>): ReadonlyArray<FieldError> => {
+  const found = new Map<string, FieldError>()
+  collect(issue, undefined, found)
+  if (found.size === 0) found.set("", { field: "", ...fieldRules.notObject })
+  const rank = (error: FieldError) =>
+    error.reason === "unknown_field" ? declared.length : declared.indexOf(error.field)
+  const errors = [...found.values()].sort((a, b) => rank(a) - rank(b))
+  return correctUnknown(errors, declared)
+}
+
+const collect = (issue: SchemaIssue.Issue, field: string | undefined, found: Map<string, FieldError>): void => {
+  const note = (rule: FieldRule) => {
+    if (field !== undefined && !found.has(field)) found.set(field, { field, ...rule })
+  }
+  switch (issue._tag) {
+    case "Composite":
+      for (const inner of issue.issues) collect(inner, field, found)
+      return
+    case "Pointer":
+      return collect(issue.issue, field ?? String(issue.path[0]), found)
+    case "Filter":
+      return note(issue.filter.annotations?.fieldRule ?? { reason: "type", message: "is not valid" })
+    case "MissingKey":
+      return note(fieldRules.required)
+    case "UnexpectedKey":
+      return note(fieldRules.unknown)
+    case "InvalidType":
+      return note(fieldRules.type(typeNames[issue.ast._tag] ?? "of another type"))
+    case "Encoding":
+      return collect(issue.issue, field, found)
+    default:
+      return note({ reason: "type", message: "is not valid" })
+  }
+}
 
 /** A decoded request. */
 export interface ReadRequest<Request> {
@@ -77,7 +189,7 @@ const readStandard = <Request>(
   const { canonical, stored } = copy
   const result = validated(schema, stored)
   if (result.issues === undefined) return Result.succeed({ value: result.value, stored, canonical })
-  return Result.fail(fieldErrors(result.issues, stored))
+  return Result.fail(errorsOfIssues(result.issues, stored))
 }
 
 const notJsonObject = (input: unknown): string => `must be a JSON object. ${problemOf(input)}`
@@ -100,7 +212,7 @@ const readStoredStandard = <Request>(
 }
 
 /** Returns one error for each field, the first if there are several. */
-const fieldErrors = (issues: ReadonlyArray<StandardIssue>, input: JsonObject): ReadonlyArray<FieldError> => {
+const errorsOfIssues = (issues: ReadonlyArray<StandardIssue>, input: JsonObject): ReadonlyArray<FieldError> => {
   const found = new Map<string, FieldError>()
   for (const { message, path = [] } of issues) {
     const [first = ""] = path

@@ -11,9 +11,8 @@ import type {
   Signal,
   StoreUnavailable,
 } from "../domain/index.ts"
-import type { OrphanReason } from "../domain/Orphan.ts"
-import type { PublishedRule, RetentionPublication } from "./Retention.ts"
-import type { RetentionAge } from "./RetentionAges.ts"
+import type { OrphanReason } from "../domain/BlobKey.ts"
+import type { PublishedRule, RetentionAge, RetentionPublication } from "./Retention.ts"
 import type {
   Checkpoint,
   ChunkPage,

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Board, FileId, JobMode, StoreUnavailable, UploadId } from "../domain/index.ts"
@@ -5,11 +6,32 @@ import type { AuditEntry } from "./AuditLog.ts"
 import type { DeliveryStore } from "./DeliveryStore.ts"
 import type { JobStore } from "./JobStore.ts"
 import type { ApiKeyRecord } from "./KeyDirectory.ts"
-import type { ScheduleStore } from "./ScheduleStore.ts"
-import type { StorePlace } from "./StorePlace.ts"
 import type { RetentionPeriods } from "./Retention.ts"
+import type { ScheduleStore } from "./ScheduleStore.ts"
 import type { PublishedWorker } from "./Switchboard.ts"
 import type { UploadStore } from "./UploadStore.ts"
+
+/** The place of a store's records, by facts that a copy does not share. */
+export interface PlaceFacts {
+  /** Names the place in a message, without secrets: `/srv/kiln/kiln.db`. */
+  readonly description: string
+  /** The facts as text, which the store keeps. */
+  readonly document: string
+  /** Whether a kept document describes this place, although it may have been renamed since. */
+  readonly isSame: (document: string) => boolean
+}
+
+/** The name of the secret that holds the place of the records. It is copied along with them, and then names another place. */
+export const placeSecret = "place"
+
+/** Tells where the records are. Only stores whose records can be copied without their knowledge have it. */
+export class StorePlace extends Context.Service<
+  StorePlace,
+  {
+    /** Returns `undefined` if the records may be used in any place. */
+    readonly read: Effect.Effect<PlaceFacts | undefined, StoreUnavailable>
+  }
+>()("@kiln/core/ports/StorePlace") {}
 
 /** One step of a schema's history. Once it is released, neither its name nor its text changes. */
 export interface Migration {

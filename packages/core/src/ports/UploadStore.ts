@@ -1,14 +1,14 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { JobMode, ProjectId, StoreUnavailable, Upload, UploadId } from "../domain/index.ts"
-import type { UploadedFile } from "../domain/Upload.ts"
 import type {
   ClaimUploadOutcome,
   CreateUploadOutcome,
   KeptBytes,
   NewTransfer,
   NewUpload,
-} from "../domain/transferAcceptance.ts"
+  UploadedFile,
+} from "../domain/Upload.ts"
 import type { FencedOutcome } from "./JobClaim.ts"
 import type { Orphan, PruneResult } from "./JobStore.ts"
 

@@ -1,5 +1,5 @@
 export type { CreateOutcome, NewJob } from "../domain/acceptance.ts"
-export type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/transferAcceptance.ts"
+export type { ClaimUploadOutcome, CreateUploadOutcome, NewTransfer, NewUpload } from "../domain/Upload.ts"
 export {
   type StoreAdapter,
   type BlobAdapter,
@@ -20,13 +20,25 @@ export {
   audited,
   recordedBefore,
 } from "./AuditLog.ts"
-export * from "./blobArguments.ts"
-export { type BlobInfo, type BlobLink, type BlobRange, BlobStore, type OpenBlob } from "./BlobStore.ts"
+export {
+  requireBlobKey,
+  requireBlobLimit,
+  requireBlobRange,
+  type BlobSpan,
+  blobSpanOf,
+  type BlobInfo,
+  type BlobLink,
+  type BlobRange,
+  BlobStore,
+  type OpenBlob,
+  pieceWriter,
+  markReleasable,
+  releaseBytes,
+} from "./BlobStore.ts"
 export { type DeliveryCount, type Settlement, DeliveryStore } from "./DeliveryStore.ts"
-export * from "./IdGenerator.ts"
+export { IdGenerator } from "./IdGenerator.ts"
 export * from "./JobClaim.ts"
 export * from "./JobDirectory.ts"
-export * from "./JobListing.ts"
 export * from "./JobStore.ts"
 export * from "./KeyDirectory.ts"
 export * from "./Ledger.ts"
@@ -34,18 +46,25 @@ export * from "./MediaProbe.ts"
 export * from "./MinuteHistory.ts"
 export * from "./OperatorTokens.ts"
 export * from "./RateLimitStore.ts"
-export * from "./Retention.ts"
-export { type RetentionAge, retentionAgeOf } from "./RetentionAges.ts"
+export {
+  type RetentionPeriods,
+  ruleOfUploads,
+  type RetentionRule,
+  type RetentionPublication,
+  type PublishedRule,
+  isReplaced,
+  rulesInForce,
+  periodsOf,
+  type RetentionAge,
+  retentionAgeOf,
+} from "./Retention.ts"
 export * from "./ScheduleStore.ts"
 export * from "./SecretStore.ts"
 export * from "./StoreInspection.ts"
-export * from "./StorePlace.ts"
 export * from "./Switchboard.ts"
 export * from "./UploadStore.ts"
 export { natureOf, type ReadVerb, type StorePortName, type StoreVerbs, storeVerbs, type WriteVerb } from "./verbs.ts"
 export { WakeUp } from "./WakeUp.ts"
-export { pieceWriter } from "./pieceWriter.ts"
-export * from "./releasableBytes.ts"
 export {
   type AnswerOf,
   type AnyProvider,

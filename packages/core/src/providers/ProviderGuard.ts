@@ -1,12 +1,132 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { CallSource, CircuitLimits } from "../domain/Circuit.ts"
+import * as Fiber from "effect/Fiber"
+import * as Semaphore from "effect/Semaphore"
+import { type CallSource, type CircuitLimits } from "../domain/Circuit.ts"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
-import type { ProviderPaused, ProviderStanding } from "./circuitBreaker.ts"
-import { type CallRate, type GuardedProvider, guardProvider } from "./GuardedProvider.ts"
-import type { ProviderFailure, ProviderPostponed } from "./ProviderError.ts"
+import { monotonicMs } from "../domain/monotonicMs.ts"
+import { makeCircuitBreaker, type ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
+import { type ProviderFailure, type ProviderPostponed, providerUnavailable } from "./ProviderError.ts"
 import type { ProviderBounds } from "./ProviderPort.ts"
+
+/**
+ * Running jobs for each allowed call, including the job that makes it. One job is ready when a call ends, and no more occupy
+ * slots that others need.
+ */
+const jobsPerCall = 2
+
+/** A rate of all processes, as one process uses it. A `job` is any object that identifies a running job. */
+export interface CallRate<out E> {
+  /** The number of further jobs to claim now. */
+  readonly room: Effect.Effect<number>
+  /**
+   * Milliseconds until there may be room: 0 if there is some now; `undefined` if the last answer of `room` was not 0, or if only the
+   * jobs that run can make room.
+   */
+  readonly nextInMs: Effect.Effect<number | undefined>
+  /** Takes a token and returns whether that took time. Fails with `ProviderPostponed` if it would take longer than a moment. */
+  readonly take: (job: object) => Effect.Effect<boolean, ProviderPostponed | E>
+  /** Says that a job that will take a token starts. */
+  readonly expect: (job: object) => void
+  /** Says that a job has ended. */
+  readonly forget: (job: object) => void
+}
+
+/**
+ * Guards one live provider: its circuit breaker, its limit of concurrent calls and its timeout in this process, and the rate of all
+ * processes.
+ */
+const guardProvider = Effect.fnUntraced(function* <E3>(
+  name: string,
+  { callLimitMs, concurrency }: ProviderBounds,
+  circuit: CircuitLimits,
+  changed: Effect.Effect<void>,
+  rate: CallRate<E3> | undefined,
+) {
+  const permits = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
+  const breaker = yield* makeCircuitBreaker(name, circuit, changed)
+  let calls = 0
+  let jobs = 0
+
+  const callOnce = <A, E, E2>(
+    mayBuy: Effect.Effect<void, E>,
+    waited: boolean,
+    call: Effect.Effect<A, E2>,
+    source: CallSource | undefined,
+  ) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const { isProbe, leave } = yield* breaker.enter
+        const timed = Effect.timeoutOrElse(disconnected(call), {
+          duration: callLimitMs,
+          orElse: () => Effect.fail(providerUnavailable(`no answer within ${callLimitMs / 1_000} s`)),
+        })
+        const recorded = Effect.gen(function* () {
+          const beganAt = yield* monotonicMs
+          const exit = yield* Effect.exit(restore(timed))
+          yield* breaker.record(exit, isProbe, (yield* monotonicMs) - beganAt, source)
+          return yield* exit
+        })
+        return yield* Effect.ensuring(waited ? Effect.andThen(restore(mayBuy), recorded) : recorded, leave)
+      }),
+    )
+
+  return {
+    standing: breaker.standing,
+    /** Milliseconds until it is tried again; `undefined` unless it is paused. */
+    nextTryInMs: breaker.nextTryInMs,
+    /** The number of further jobs that need it to claim: 0 while it is paused, 1 to probe it, otherwise up to two for each allowed call. */
+    room: Effect.map(breaker.passage, (passage) => {
+      if (passage === "paused") return 0
+      const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)
+      return passage === "one_call" ? Math.min(1, left) : left
+    }),
+    rate,
+    /** A job that asks it starts or ends. */
+    countJobs: (change: 1 | -1, job: object): void => {
+      jobs += change
+      if (change > 0) rate?.expect(job)
+      else rate?.forget(job)
+    },
+    /** Makes a call within the bounds. Runs `mayBuy` once more if the call had to wait. */
+    call: <A, E, E2>(
+      job: object,
+      mayBuy: Effect.Effect<void, E>,
+      call: Effect.Effect<A, E2>,
+      source: CallSource | undefined,
+    ) =>
+      Effect.suspend(() => {
+        const waits = concurrency > 0 && calls >= concurrency
+        // The token is taken last: one that waits for anything would be used at a time that the rate does not know.
+        const once =
+          rate === undefined
+            ? callOnce(mayBuy, waits, call, source)
+            : Effect.andThen(
+                breaker.mayEnter,
+                Effect.flatMap(rate.take(job), (waited) => callOnce(mayBuy, waits || waited, call, source)),
+              )
+        return Effect.acquireUseRelease(
+          Effect.sync(() => void calls++),
+          () => (permits === undefined ? once : permits.withPermit(once)),
+          () => Effect.sync(() => void calls--),
+        )
+      }),
+  }
+})
+
+type GuardedProvider<E> = Effect.Success<ReturnType<typeof guardProvider<E>>>
+
+/**
+ * Runs third-party code in a separate fiber. An interruption does not wait for that fiber, which may ignore its signal or take
+ * long to end.
+ */
+const disconnected = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect), { startImmediately: true }), (fiber) =>
+      Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe())),
+    ),
+  )
 
 /**
  * Guards the live providers of this process, each by itself: limits concurrent calls and the rate of calls, times calls out, and

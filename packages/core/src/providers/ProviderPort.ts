@@ -1,4 +1,4 @@
-import { requireNumber } from "../domain/knownNames.ts"
+import { requireNumber } from "../domain/givenValues.ts"
 import { type Rate, rateProblem } from "../domain/Rate.ts"
 
 /** Limits on the calls to one live provider. */

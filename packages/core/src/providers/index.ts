@@ -1,9 +1,20 @@
 export * from "./builtInPorts.ts"
-export type { GeneratedFile } from "./checks.ts"
+export {
+  type GeneratedFile,
+  ProviderFailure,
+  type BrokenReason,
+  ProviderBroken,
+  ProviderPostponed,
+  type ProviderError,
+  type ProviderCallError,
+  providerUnavailable,
+  resultInvalid,
+  providerRefused,
+  providerBroken,
+} from "./ProviderError.ts"
 export { ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
-export type { CallRate } from "./GuardedProvider.ts"
+export type { CallRate } from "./ProviderGuard.ts"
 export * from "./Provider.ts"
-export * from "./ProviderError.ts"
 export * from "./ProviderPort.ts"
 export { rateProblem } from "../domain/Rate.ts"
 export type { Reply, ReplyRequest } from "./reply.ts"

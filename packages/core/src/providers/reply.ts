@@ -1,5 +1,4 @@
-import { checkText, fieldOf } from "./checks.ts"
-import { resultInvalid } from "./ProviderError.ts"
+import { checkText, fieldOf, resultInvalid } from "./ProviderError.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 export interface ReplyRequest {

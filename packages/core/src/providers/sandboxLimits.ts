@@ -1,8 +1,18 @@
-import { givenField, valueOf } from "../domain/realms.ts"
+import { givenField, valueOf } from "../domain/givenValues.ts"
 import { providerNames } from "./builtInPorts.ts"
-import { isOwn } from "./ownProviders.ts"
-import type { Providers } from "./Provider.ts"
+import type { AnyProvider, Providers } from "./Provider.ts"
 import type { ProviderBounds, ProviderPort } from "./ProviderPort.ts"
+
+/** Providers that a program gave as functions of its own. Those of packages are wrapped, such as the samples of the sandbox. */
+const own = new WeakSet<object>()
+
+/** Marks a provider as one of the program's own. */
+export const markAsOwn = (provider: AnyProvider): AnyProvider => {
+  own.add(provider)
+  return provider
+}
+
+const isOwn = (provider: unknown): boolean => typeof provider === "function" && own.has(provider)
 
 type Port = Pick<ProviderPort, "bounds" | "name">
 type Settings = Readonly<Record<string, ProviderBounds | undefined>>

@@ -3,11 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { JobMode, StoreUnavailable } from "../domain/index.ts"
-import { unknownName } from "../domain/knownNames.ts"
-import { givenField, valueOf } from "../domain/realms.ts"
+import { givenField, unknownName, valueOf } from "../domain/givenValues.ts"
 import { EngineConfig } from "../engine/EngineConfig.ts"
 import type { Engine } from "../engine/Engine.ts"
-import type { Fingerprint } from "../engine/Fingerprint.ts"
+import type { Fingerprint } from "../engine/prepareJob.ts"
 import type { JobEvents } from "../engine/JobEvents.ts"
 import type {
   BlobStore,
@@ -19,19 +18,14 @@ import type {
   UploadStore,
   WakeUp,
 } from "../ports/index.ts"
-import { InstalledKinds, installedKinds } from "../kinds/installedKinds.ts"
-import { portsOf } from "../kinds/portsOf.ts"
+import { InstalledKinds, installedKinds, portsOf } from "../kinds/installedKinds.ts"
 import { Providers, type ProviderStanding } from "../providers/index.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import { limitedInLiveOnly, limitedInSandbox, unlimitedInSandbox } from "../providers/sandboxLimits.ts"
-import { makeClaiming } from "./claiming/claiming.ts"
-import { GateWatch } from "./claiming/GateWatch.ts"
+import { makeClaiming, makeIdling, makeLoops } from "./claiming/claiming.ts"
+import { GateWatch, Rates, servedBy } from "./claiming/conditions.ts"
 import { earlier } from "./claiming/claimInto.ts"
-import { makeIdling } from "./claiming/Idling.ts"
-import { makeLoops } from "./claiming/loops.ts"
-import { Rates } from "./claiming/Rates.ts"
 import { publishCapabilities, type SlotsNow } from "./claiming/publishCapabilities.ts"
-import { servedBy } from "./claiming/runnableKinds.ts"
 import { makeSlots, type Slots } from "./claiming/Slots.ts"
 
 /** The services that a worker needs. */

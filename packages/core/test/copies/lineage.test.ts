@@ -16,7 +16,7 @@ import {
   vouchesForTokens,
 } from "@kiln/core/worker"
 import { promisedId } from "../../src/domain/Ids.ts"
-import { makeUuidV7 } from "../../src/domain/uuidV7.ts"
+import { makeUuidV7 } from "../../src/ports/IdGenerator.ts"
 
 const hours = 3_600_000
 const begin = 1_000 * hours

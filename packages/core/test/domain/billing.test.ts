@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { billingOf, chargeFor, priceProblem, uncoveredMeters } from "../../src/domain/Billing.ts"
+import { chargeFor, priceProblem, uncoveredMeters } from "../../src/domain/Billing.ts"
+import { billingOf } from "../../src/domain/Job.ts"
 
 const price = {
   name: "svc-audio",

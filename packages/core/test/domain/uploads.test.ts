@@ -2,7 +2,7 @@ import { fixtures } from "@kiln/conformance"
 import { type Upload } from "@kiln/core/domain"
 import { transferRefusal } from "../../src/domain/Upload.ts"
 import { describe, expect, it } from "vitest"
-import { uploadOrphanReason } from "../../src/domain/Orphan.ts"
+import { uploadOrphanReason } from "../../src/domain/BlobKey.ts"
 
 describe("an upload that a job used and that was erased", () => {
   const upload = { file: null, jobId: fixtures.jobId(1), erased: true, claimedUntil: null, transfers: 1 } as Upload

@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { generatedAudio } from "../../src/providers/audio/generatedAudio.ts"
+import { generatedAudio } from "../../src/providers/speech.ts"
 
 const here = join(import.meta.dirname, "fixtures")
 const ofProbe = join(import.meta.dirname, "../../../media-probe/test/fixtures")

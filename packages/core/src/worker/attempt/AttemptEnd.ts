@@ -1,14 +1,14 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { type FailureReason, type AttemptLimits } from "../../domain/Attempt.ts"
+import { type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
+import { messageOf } from "../../domain/AttemptRecord.ts"
 import { type CircuitLimits } from "../../domain/Circuit.ts"
+import { readSafely } from "../../domain/givenValues.ts"
 import { isError, type Parking } from "../../domain/index.ts"
 import { LogMessages } from "../../engine/LogMessages.ts"
-import { messageOf } from "../../domain/AttemptRecord.ts"
-import { readSafely } from "../../domain/realms.ts"
 import { traceOfError } from "../../engine/publicError.ts"
-import type { AttemptError } from "../../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { Completion } from "../../ports/index.ts"
 
@@ -143,3 +143,11 @@ const shortestDelayMs = 100
 /** Limits the delay that a provider asks for, in milliseconds. It may be any number, also NaN. */
 export const postponedDelayMs = (delayMs: number, { retryAfterMaxMs }: AttemptLimits): number =>
   Number.isNaN(delayMs) ? shortestDelayMs : Math.ceil(Math.max(shortestDelayMs, Math.min(delayMs, retryAfterMaxMs)))
+
+/** The failure of an attempt that takes longer than its kind allows. */
+export const tookTooLong = (attemptTimeoutMs: number): AttemptFailed =>
+  new AttemptFailed({
+    errorCode: "job_timeout",
+    retry: true,
+    detail: `the attempt took longer than attemptTimeoutMs, ${attemptTimeoutMs} ms`,
+  })

@@ -1,14 +1,13 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { Engine } from "../../engine/Engine.ts"
-import { Fingerprint } from "../../engine/Fingerprint.ts"
+import { Fingerprint, makePrepareJob, type PrepareJob } from "../../engine/prepareJob.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
-import { makePrepareJob, type PrepareJob } from "../../engine/prepareJob.ts"
 import { BlobStore, IdGenerator, JobDirectory, JobStore, MediaProbe } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
-import { GateWatch } from "../claiming/GateWatch.ts"
-import type { LeaseWatch } from "./LeaseWatch.ts"
+import { GateWatch } from "../claiming/conditions.ts"
+import type { LeaseWatch } from "./leases.ts"
 import type { ReportServices } from "./ProgressReports.ts"
 
 /** The services that attempts use, read once for all attempts of a worker. */

@@ -8,8 +8,8 @@ import { type AttemptContext, type AttemptError, type AttemptResult, LeaseLost }
 import { batchedJob, type BatchedResult, type KindBatch, outcomesBug } from "../../kinds/JobBatch.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { Attempt } from "./Attempt.ts"
-import type { LeaseWatch } from "./LeaseWatch.ts"
-import { tookTooLong } from "./tookTooLong.ts"
+import type { LeaseWatch } from "./leases.ts"
+import { tookTooLong } from "./AttemptEnd.ts"
 
 /** JavaScript code may return a list with a hole. */
 const noOutcome: BatchedResult = Exit.die(new KindBug("run returned a list without an outcome for one of the jobs"))

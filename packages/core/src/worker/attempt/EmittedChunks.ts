@@ -2,12 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { type Json, maxChunks } from "../../domain/index.ts"
 import { chunkIntervalMs, chunksAtOnce, maxChunkBytes, maxChunksBytes } from "../../domain/Chunk.ts"
-import { asJson, jsonProblem } from "../../kinds/asJson.ts"
+import { asJson, jsonProblem } from "../../kinds/readBySchema.ts"
 import { type AttemptError, AttemptFailed, LeaseLost } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { ChunkTotal, Claim } from "../../ports/index.ts"
 import type { ReportServices } from "./ProgressReports.ts"
-import { retrying } from "./retrying.ts"
+import { retrying } from "../repeating.ts"
 
 const utf8 = new TextEncoder()
 

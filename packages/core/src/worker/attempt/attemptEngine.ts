@@ -13,10 +13,9 @@ import { type PrepareJob, readDraft, traceIn } from "../../engine/prepareJob.ts"
 import type { AttemptEngine, AttemptError, FollowUpOptions } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { IdGenerator, JobDirectory, JobStore } from "../../ports/index.ts"
-import type { Attempt } from "./Attempt.ts"
+import { type Attempt, shownCall } from "./Attempt.ts"
 import { kindNamed } from "./children.ts"
 import { refused } from "./refused.ts"
-import { shownCall } from "./UsedNames.ts"
 
 /** The owner of a job. */
 const ownerOf = ({ keyId, mode, projectId }: Job): Principal => ({ keyId, mode, projectId, scopes: [] })

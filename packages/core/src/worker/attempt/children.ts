@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "../../domain/index.ts"
-import { askedFingerprint } from "../../domain/Submitted.ts"
+import { askedFingerprint } from "../../domain/JobMetadata.ts"
 import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { KindUnknown } from "../../domain/Errors.ts"
 import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
@@ -11,7 +11,7 @@ import { KindBug } from "../../kinds/KindBug.ts"
 import type { JobDirectory, JobStore } from "../../ports/index.ts"
 import { type ChildOutcomes, readChildrenOf, submitChildren } from "./retriedChildren.ts"
 import { refused } from "./refused.ts"
-import { shownCall } from "./UsedNames.ts"
+import { shownCall } from "./Attempt.ts"
 
 /** Jobs in one page of a list, or in one call that reads them. */
 const pageSize = 500

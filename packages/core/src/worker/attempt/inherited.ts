@@ -3,7 +3,7 @@ import { type Job, type JobId, type Json, type Signal, submittedOf } from "../..
 import { retriedBy } from "../../engine/index.ts"
 import type { AttemptError } from "../../kinds/AttemptContext.ts"
 import type { JobDirectory, JobStore } from "../../ports/index.ts"
-import { retrying } from "./retrying.ts"
+import { retrying } from "../repeating.ts"
 
 /** What the jobs that a job retries had finished. */
 export interface Inherited {

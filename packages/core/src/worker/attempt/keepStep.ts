@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 import { type Json, limits } from "../../domain/index.ts"
-import { asJson, jsonProblem } from "../../kinds/asJson.ts"
+import { asJson, jsonProblem } from "../../kinds/readBySchema.ts"
 import { type AttemptError, LeaseLost } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { Claim, JobStore } from "../../ports/index.ts"
-import { retrying } from "./retrying.ts"
-import { shownCall } from "./UsedNames.ts"
+import { retrying } from "../repeating.ts"
+import { shownCall } from "./Attempt.ts"
 
 /** The stored value of a step that returned nothing, so that it is `undefined` in a later attempt too, and not `null`. */
 const nothing = "kiln:undefined"

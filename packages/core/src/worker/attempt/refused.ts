@@ -4,7 +4,7 @@ import type { Job } from "../../domain/index.ts"
 import type { SpendCapReached } from "../../domain/Errors.ts"
 import type { CreateJobError } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked } from "../../kinds/AttemptContext.ts"
-import { jsonProblem } from "../../kinds/asJson.ts"
+import { jsonProblem } from "../../kinds/readBySchema.ts"
 import type { KindBug } from "../../kinds/KindBug.ts"
 
 /** A job that an attempt submitted, in messages. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { childIndex, type ParentStep, stepLabel } from "../../domain/Child.ts"
-import { askedFingerprint } from "../../domain/Submitted.ts"
+import { askedFingerprint } from "../../domain/JobMetadata.ts"
 import {
   isFinished,
   isUploadFault,

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { signalStep, untilStep } from "../../domain/Child.ts"
 import { type Job, type Json, maxParkMs } from "../../domain/index.ts"
-import { isDate } from "../../domain/realms.ts"
+import { isDate } from "../../domain/givenValues.ts"
 import { isSignalName, signalNameRule } from "../../domain/Parking.ts"
 import { durationMs, type SignalResult } from "../../domain/WaitTime.ts"
 import { type AttemptError, AttemptFailed, AttemptParked, type SignalOptions } from "../../kinds/AttemptContext.ts"
@@ -9,7 +9,7 @@ import { KindBug } from "../../kinds/KindBug.ts"
 import { readBySchema } from "../../kinds/readBySchema.ts"
 import type { JobStore } from "../../ports/index.ts"
 import type { Inherited } from "./inherited.ts"
-import { shownCall } from "./UsedNames.ts"
+import { shownCall } from "./Attempt.ts"
 
 /** The parts of an attempt that waiting needs. */
 export interface WaitServices {

@@ -1,15 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../../domain/index.ts"
-import { unknownName } from "../../domain/knownNames.ts"
-import { valueOf } from "../../domain/realms.ts"
-import { announceBlobs } from "../../engine/announceBlobs.ts"
-import { filesInProgress } from "../../engine/FilesInProgress.ts"
+import { unknownName, valueOf } from "../../domain/givenValues.ts"
+import { announceBlobs, filesInProgress } from "../../engine/blobs.ts"
 import { type AttemptError, AttemptFailed, type AttemptFile } from "../../kinds/AttemptContext.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
 import type { BlobStore, IdGenerator, JobStore } from "../../ports/index.ts"
 import type { Attempt } from "./Attempt.ts"
-import { retrying } from "./retrying.ts"
+import { retrying } from "../repeating.ts"
 
 /** Maximum bytes of a file whose kind states no limit. No valid answer to a built-in kind is larger. */
 const defaultMaxBytes = 64 * 1_024 * 1_024

@@ -13,8 +13,7 @@ import type { ClaimingWorker, JointClaim } from "../../engine/jointWrites.ts"
 import type { WorkerRoom } from "../../domain/JobsInProgress.ts"
 import type { Claim, ClaimRequest, ClaimResult, Completion, NewJob } from "../../ports/index.ts"
 import { acceptClaims, claimRequest } from "./claimInto.ts"
-import { isTight, roomWithout } from "./Room.ts"
-import type { Slots } from "./Slots.ts"
+import { isTight, roomWithout, type Slots } from "./Slots.ts"
 
 /**
  * Maximum number of completions that claim in the same transaction. More of them share the costs of a commit anyway, and a claim for all

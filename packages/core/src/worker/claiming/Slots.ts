@@ -1,25 +1,153 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { type Board, type ConcurrencyLimits, isLimiting, jobBlobKey, type JobMode } from "../../domain/index.ts"
+import {
+  type Board,
+  type ConcurrencyLimits,
+  isLimiting,
+  type Job,
+  jobBlobKey,
+  type JobId,
+  type JobMode,
+  type ProjectId,
+  projectShare,
+} from "../../domain/index.ts"
+import type { EngineLimits, WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"
-import type { JobKind } from "../../kinds/JobKind.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
+import type { JobKind } from "../../kinds/JobKind.ts"
 import { type ClaimRef, WakeUp } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
-import { AwaitedJobs } from "../attempt/AwaitedJobs.ts"
 import { Batches } from "../attempt/Batches.ts"
-import { Bag } from "../Bag.ts"
 import { makeIsolation } from "../attempt/Isolation.ts"
-import { LeaseWatch } from "../attempt/LeaseWatch.ts"
-import { limitsWith } from "./limitsWith.ts"
-import { Rates } from "./Rates.ts"
-import { Room } from "./Room.ts"
-import { servedBy } from "./runnableKinds.ts"
+import { LeaseWatch } from "../attempt/leases.ts"
 import type { Settled } from "../attempt/writeEnd.ts"
+import { Bag } from "../Bag.ts"
+import { Rates, servedBy } from "./conditions.ts"
+
+/**
+ * Combines the installation's limits with those of the kinds; the lower one applies. A project's share is a limit of each
+ * worker, not included here.
+ */
+export const limitsWith = ({ perKind, perProject }: EngineLimits, kinds: ReadonlyArray<JobKind>): ConcurrencyLimits => {
+  // A kind may have the name of a property that every object has, such as `constructor`.
+  const given = new Map(Object.entries(perKind))
+  const own = kinds.flatMap(({ limits: { concurrency }, name }) =>
+    concurrency === undefined ? [] : [[name, Math.min(concurrency, given.get(name) ?? Infinity)] as const],
+  )
+  return {
+    perKind: { ...perKind, ...Object.fromEntries(own) },
+    perProject: perProject === "share" ? 0 : perProject,
+  }
+}
+
+/** Jobs that are remembered. */
+const maxKept = 10_000
+
+/**
+ * The newest jobs that others wait for. A worker that ends one looks for the waiting job at once, which need not be its own. A job that is
+ * not remembered only costs the time until the next poll.
+ */
+export interface AwaitedJobs {
+  readonly add: (ids: ReadonlyArray<JobId>) => void
+  readonly has: (id: JobId) => boolean
+}
+
+const makeAwaitedJobs = (): AwaitedJobs => {
+  const kept = new Set<JobId>()
+  return {
+    add: (ids) => {
+      for (const id of ids) {
+        kept.delete(id)
+        kept.add(id)
+      }
+      for (const id of kept) {
+        if (kept.size <= maxKept) return
+        kept.delete(id)
+      }
+    },
+    has: (id) => kept.has(id),
+  }
+}
+
+interface Share {
+  readonly mode: JobMode
+  readonly projectId: ProjectId
+  count: number
+}
+
+/** Counts the jobs in a worker's slots. Live and sandbox jobs have `concurrency` slots each. */
+export class Room {
+  readonly #share: number
+  readonly #free: Record<JobMode, number>
+  readonly #held: Record<JobMode, Map<ProjectId, Share>>
+
+  private constructor(share: number, free: Record<JobMode, number>, held: Record<JobMode, Map<ProjectId, Share>>) {
+    this.#share = share
+    this.#free = free
+    this.#held = held
+  }
+
+  /**
+   * All slots are free. With `"share"`, a project that is alone in the slots of a worker may hold all of them; beside others, it gets no more
+   * than its share. The next project gets each slot that becomes free until the first one is down to its share.
+   */
+  static empty(concurrency: number, perProject: number | "share"): Room {
+    const share = perProject === "share" ? projectShare(concurrency) : 0
+    return new Room(share, { live: concurrency, sandbox: concurrency }, { live: new Map(), sandbox: new Map() })
+  }
+
+  copy(): Room {
+    const copied = (mode: JobMode) =>
+      new Map([...this.#held[mode].values()].map((share) => [share.projectId, { ...share }]))
+    return new Room(this.#share, { ...this.#free }, { live: copied("live"), sandbox: copied("sandbox") })
+  }
+
+  take({ mode, projectId }: Job): void {
+    this.#free[mode] -= 1
+    const share = this.#held[mode].get(projectId)
+    if (share === undefined) this.#held[mode].set(projectId, { mode, projectId, count: 1 })
+    else share.count += 1
+  }
+
+  free({ mode, projectId }: Job): void {
+    this.#free[mode] += 1
+    const share = this.#held[mode].get(projectId)
+    if (share === undefined) return
+    share.count -= 1
+    if (share.count === 0) this.#held[mode].delete(projectId)
+  }
+
+  now(): WorkerRoom {
+    return {
+      free: { ...this.#free },
+      perProject: this.#held.live.size > 1 || this.#held.sandbox.size > 1 ? this.#share : 0,
+      held: [...this.#held.live.values(), ...this.#held.sandbox.values()].map((share) => ({ ...share })),
+    }
+  }
+}
+
+/** Returns whether a job that leaves its slot may make room for a job that could not be claimed before. */
+export const isTight = ({ free, held, perProject }: WorkerRoom): boolean =>
+  free.live <= 0 || free.sandbox <= 0 || (perProject > 0 && held.some(({ count }) => count >= perProject))
+
+/** Returns the room that there is when the attempts of these claims have left their slots. */
+export const roomWithout = (room: Room, attempts: Iterable<Attempt>, ended: ReadonlyArray<ClaimRef>): WorkerRoom => {
+  const tokens = new Map(ended.map(({ jobId, token }) => [jobId, token]))
+  const left = room.copy()
+  for (const { claim, lease } of attempts) if (tokens.get(lease.jobId) === lease.token) left.free(claim.job)
+  return left.now()
+}
+
+/** Returns the room that is left when these attempts have taken their slots, and no other has left its own. */
+export const roomAfter = (room: Room, attempts: ReadonlyArray<Attempt>): WorkerRoom => {
+  const left = room.copy()
+  for (const { claim } of attempts) left.take(claim.job)
+  return left.now()
+}
 
 /** Returns what tells the guarded providers of an attempt. */
 const guardedBy = (guard: ProviderGuard["Service"], providers: Providers["Service"], kinds: ReadonlyArray<JobKind>) => {
@@ -77,7 +205,7 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
      */
     lapsed,
     /** The prerequisites that attempts of this worker have parked their jobs on. */
-    awaited: new AwaitedJobs(),
+    awaited: makeAwaitedJobs(),
     /**
      * Kinds whose last attempt found the blob store unavailable, each with a key to try it with. They are not claimed
      * until it is available again, because every claim would pay for a result that cannot be stored. Kinds that write no files

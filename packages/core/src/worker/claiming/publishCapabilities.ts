@@ -1,18 +1,29 @@
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import { valueOf } from "../../domain/givenValues.ts"
 import { projectShare, type WorkerScope } from "../../domain/index.ts"
 import type { WorkerState } from "../../domain/WorkerScope.ts"
-import { valueOf } from "../../domain/realms.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import { IdGenerator, Switchboard } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
-import { firstPause } from "../growingPauses.ts"
-import { limitsWith } from "./limitsWith.ts"
-import { makeOutageLog } from "../outageLog.ts"
-import { WorkerProcess } from "../WorkerProcess.ts"
-import { liveKinds, servedBy } from "./runnableKinds.ts"
+import { firstPause, makeOutageLog } from "../repeating.ts"
+import { liveKinds, servedBy } from "./conditions.ts"
+import { limitsWith } from "./Slots.ts"
+
+/** Facts about the process of a worker that only its program knows. */
+export interface WorkerProcess {
+  /** The version of the program; `null` if unknown. */
+  readonly version: string | null
+  /** Returns the lag of the event loop since the previous call (p99), in milliseconds; `null` if it is not measured. */
+  readonly loopLagMs: () => number | null
+}
+
+export const WorkerProcess = Context.Reference<WorkerProcess>("@kiln/core/worker/WorkerProcess", {
+  defaultValue: () => ({ version: null, loopLagMs: () => null }),
+})
 
 const intervalMs = 10_000
 /**

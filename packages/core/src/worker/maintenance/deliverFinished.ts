@@ -10,8 +10,8 @@ import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/inde
 import { DeliveryStore, JobDirectory } from "../../ports/index.ts"
 import type { ClaimedDelivery } from "../../ports/DeliveryStore.ts"
 import { described } from "../attempt/AttemptEnd.ts"
-import { type DeliveryOutcome, tellBackground } from "../metrics/BackgroundMeter.ts"
-import { makeOutageLog } from "../outageLog.ts"
+import { type DeliveryOutcome, tellBackground } from "../metrics/backgroundMetrics.ts"
+import { makeOutageLog } from "../repeating.ts"
 
 /** Maximum number of concurrent calls for one kind in one process. A receiver that hangs must not hold up the other kinds. */
 const concurrency = 8

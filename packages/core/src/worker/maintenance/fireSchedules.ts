@@ -2,12 +2,11 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import type { JobTick } from "../../domain/JobTick.ts"
+import type { JobTick } from "../../domain/acceptance.ts"
 import { dueTick, type Schedule, tickKey, withSkipped } from "../../domain/Schedule.ts"
-import { acceptedOf } from "../../engine/acceptedOf.ts"
-import { decodeSchedule } from "../../engine/changeSchedule.ts"
+import { acceptedOf } from "../../engine/createJob.ts"
+import { decodeSchedule, tickRequest, unfinishedJobOf } from "../../engine/schedules.ts"
 import { Engine } from "../../engine/Engine.ts"
-import { tickRequest, unfinishedJobOf } from "../../engine/scheduledJobs.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import {
   type JobDirectory,
@@ -17,8 +16,8 @@ import {
   type StoredSchedule,
 } from "../../ports/index.ts"
 import { described, logCause } from "../attempt/AttemptEnd.ts"
-import { tellBackground } from "../metrics/BackgroundMeter.ts"
-import { makeOutageLog } from "../outageLog.ts"
+import { tellBackground } from "../metrics/backgroundMetrics.ts"
+import { makeOutageLog } from "../repeating.ts"
 
 /** Maximum number of schedules that one read returns. */
 const batchSize = 500

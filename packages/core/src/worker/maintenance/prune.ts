@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { BlobUnavailable } from "../../domain/index.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
-import { tryPurges } from "../../engine/purgeBlobs.ts"
+import { tryPurges } from "../../engine/blobs.ts"
 import { finiteAges, retentionPublication } from "../../engine/retentionRules.ts"
 import { installedKinds } from "../../kinds/installedKinds.ts"
 import {
@@ -13,7 +13,7 @@ import {
   UploadStore,
 } from "../../ports/index.ts"
 import { requireCurrentStore } from "../../installation/lineage.ts"
-import { inPacedSteps, inSteps } from "./pacedSteps.ts"
+import { inPacedSteps, inSteps } from "../repeating.ts"
 
 /** Number of purges that are tried together. */
 const purgesAtOnce = 100
