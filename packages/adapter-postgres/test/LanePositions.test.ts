@@ -6,7 +6,7 @@ const claim = (
   turns: Record<number, { readonly start: number; readonly count: number }>,
   empty: ReadonlyArray<number>,
 ) => ({
-  served: Object.entries(turns).map(([id, turn]) => ({ id: Number(id), ...turn })),
+  served: Object.entries(turns).map(([id, turn]) => ({ id: Number(id), group: "kind", ...turn })),
   visited: [...new Set([...Object.keys(turns).map(Number), ...empty])],
   exhausted: new Set(empty),
   clock: Math.max(0, ...Object.values(turns).map(({ count, start }) => start + count - 1)),
@@ -38,6 +38,7 @@ describe("LanePositions", () => {
     expect(positions.claimed(claim({ 3: { start: 3, count: 1 } }, []), 1_000)).toMatchObject({
       served: [
         [1, { start: 1, count: 3 }],
+        [2, { start: 1, count: 1 }],
         [3, { start: 3, count: 1 }],
       ],
       clock: 3,
@@ -54,13 +55,17 @@ describe("LanePositions", () => {
     expect(positions.unsaved().served).toEqual([[1, { start: 1, count: 10 }]])
   })
 
-  it("saves no turn that the clock has passed: all lanes behind it are alike", () => {
+  it("saves turns that the clock has passed, too: they decide between lanes that waited for room", () => {
     const positions = new LanePositions(1_000)
     positions.claimed(claim({ 9: { start: 0, count: 1 } }, []), 0)
-    positions.claimed(claim({ 1: { start: 0, count: 1 }, 2: { start: 0, count: 1 } }, []), 1)
-    positions.claimed(claim({ 2: { start: 1, count: 1 } }, []), 2)
-    expect(positions.turns()).toEqual([{ id: 2, turn: 2 }])
-    expect(positions.unsaved()).toEqual({ served: [[2, { start: 0, count: 2 }]], clock: 1 })
+    positions.claimed(claim({ 1: { start: 0, count: 1 } }, []), 1)
+    positions.claimed(claim({ 2: { start: 5, count: 1 } }, []), 2)
+    expect(positions.turns()).toEqual([
+      { id: 1, turn: 1 },
+      { id: 2, turn: 6 },
+    ])
+    expect(positions.inFront).toBe(0)
+    expect(positions.unsaved().served).toHaveLength(2)
   })
 
   it("saves turns immediately once 256 lanes have them, because each claim sends them all", () => {
@@ -72,16 +77,16 @@ describe("LanePositions", () => {
     expect(positions.claimed(first(256), 2).served).toHaveLength(256)
   })
 
-  it("goes on after the lane that was served last, and remembers it while nothing is found", () => {
+  it("goes on after the lane of each kind that was served last, and remembers it while nothing is found", () => {
     const positions = new LanePositions(1_000)
-    expect(positions.after).toBe(0)
+    expect(positions.after("kind")).toBe(0)
     // The last turn is the one of the lane that was served twice, although another one was created later.
-    positions.claimed(claim({ 3: { start: 0, count: 1 }, 2: { start: 0, count: 2 }, 7: { start: 0, count: 0 } }, []), 0)
-    expect(positions.after).toBe(2)
+    positions.claimed(claim({ 3: { start: 0, count: 1 }, 2: { start: 0, count: 2 } }, []), 0)
+    expect([positions.after("kind"), positions.after("other")]).toEqual([2, 0])
     positions.claimed(claim({ 5: { start: 4, count: 1 }, 4: { start: 4, count: 1 } }, []), 1)
-    expect(positions.after).toBe(5)
-    positions.claimed(claim({}, [6]), 2)
-    expect(positions.after).toBe(5)
+    const other = claim({ 9: { start: 5, count: 1 } }, [6])
+    positions.claimed({ ...other, served: other.served.map((lane) => ({ ...lane, group: "other" })) }, 2)
+    expect([positions.after("kind"), positions.after("other")]).toEqual([5, 9])
   })
 
   it("sets an empty lane aside if it is still empty an interval later, and searches it until then", () => {
@@ -117,7 +122,7 @@ describe("LanePositions", () => {
     positions.claimed(claim({ 1: { start: 5, count: 1 }, 2: { start: 5, count: 1 } }, [3, 4]), 10)
     expect(positions.inFront).toBe(2)
     positions.claimed(claim({ 0: { start: 5, count: 2 } }, []), 11)
-    expect([positions.after, positions.inFront]).toEqual([0, 4 - 2])
+    expect([positions.after("kind"), positions.inFront]).toEqual([0, 4 - 2])
     positions.claimed(claim({}, [3]), 1_010)
     expect(positions.inFront).toBe(1)
     positions.claimed(claim({}, []), 16_011)

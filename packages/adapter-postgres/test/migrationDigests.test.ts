@@ -25,7 +25,7 @@ const committed: Readonly<Record<string, string>> = {
   "0016Priorities": "4e3a711f05850709e75a718b52bbfd5a621241d08ddeae962117183f7b6bf541",
   "0017Replacements": "30f3982ef86e9eaa5f694169031b98ad55a9d01beb7ae3dbfeebfcd6373a644f",
   "0018KeysInSnapshots": "92bf111e3b48592e70607e3dfe56e7c4a55b835f703fcf416771726196b9ce07",
-  "0019LanesInTurn": "e7ea1af0d8df2a182ef1728048772d6967566e148dbfd3f38a0a270289a33e1f",
+  "0019LanesInTurn": "db8b4e428fbbd133ae6b1cdf434c72668b506853fefb55e24e3dd02440c57f4f",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

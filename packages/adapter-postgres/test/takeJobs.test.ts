@@ -125,7 +125,10 @@ it("a process that has saved no turns serves each of many lanes once before it s
   const session = new Session(opened.client, { schema: "kiln", prepared: false, lockTimeoutMs: 3_000 })
   const positions = new LanePositions(60_000)
   // Its first turn is saved at once.
-  positions.claimed({ served: [{ id: 0, start: 0, count: 1 }], visited: [], exhausted: new Set(), clock: 0 }, 0)
+  positions.claimed(
+    { served: [{ id: 0, start: 0, count: 1, group: "" }], visited: [], exhausted: new Set(), clock: 0 },
+    0,
+  )
   const served: Array<string> = []
   for (let round = 0; served.length < 2 * projects; round += 1) {
     const taken = await takeJobs(session, positions, { ...request, limit: 7 }, { claim: 100 + round, repeated: false })

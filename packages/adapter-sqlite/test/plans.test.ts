@@ -34,15 +34,7 @@ import {
   nextJob,
   unfinishedByStatus,
 } from "../src/jobs/directory.ts"
-import {
-  allKinds,
-  earliestLane,
-  earliestLaneOfOthers,
-  firstLanes,
-  lanesAhead,
-  lanesBehind,
-  nextOfRank,
-} from "../src/jobs/lanes.ts"
+import { allKinds, earliestLane, earliestLaneOfOthers, firstLanes, lanesInTurn, nextOfRank } from "../src/jobs/lanes.ts"
 import { depthByLane, depthOfProject, firstClaimable, runningJobs } from "../src/jobs/counts.ts"
 import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
 import { prerequisites } from "../src/migrations/0010Prerequisites.ts"
@@ -138,13 +130,8 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     twice(["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)"]),
   ],
   [
-    "lanes behind the clock, by age",
-    lanesBehind.sql,
-    ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_age (kind=? AND kind_version=? AND mode=? AND rowid>?)"],
-  ],
-  [
-    "lanes ahead of it, by turn",
-    lanesAhead.sql,
+    "lanes, by turn",
+    lanesInTurn.sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND kind_version=? AND mode=? AND virtual_time>?)"],
   ],
   [

@@ -15,7 +15,10 @@ export interface Served {
   readonly id: number
   /** The turn of the first job. */
   readonly start: number
-  count: number
+  /** At least 1. */
+  readonly count: number
+  /** Names the kind, version and mode of the lane. */
+  readonly group: string
 }
 
 /** The lanes of a claim: those that it searched, and the turns that it took from them. */
@@ -29,20 +32,21 @@ export interface ClaimedLanes {
   readonly clock: number
 }
 
-/** The lane whose turn came last. */
-const lastOf = (served: ReadonlyArray<Served>): Served | undefined => {
-  let last: Served | undefined
+/** The lane of each group whose turn came last. */
+const lastOf = (served: ReadonlyArray<Served>): ReadonlyMap<string, Served> => {
+  const lasts = new Map<string, Served>()
   for (const lane of served) {
-    if (lane.count === 0) continue
+    const last = lasts.get(lane.group)
     const turns = last === undefined ? 1 : lane.start + lane.count - (last.start + last.count)
-    if (last === undefined || turns > 0 || (turns === 0 && lane.id > last.id)) last = lane
+    if (last === undefined || turns > 0 || (turns === 0 && lane.id > last.id)) lasts.set(lane.group, lane)
   }
-  return last
+  return lasts
 }
 
 interface Pending {
   readonly start: number
   count: number
+  readonly group: string
 }
 
 /** The bound of a lane, since this process raised it. */
@@ -54,7 +58,7 @@ interface Bound {
 /** Turns to be saved after a claim. */
 export interface LaneUpdate {
   /** Lanes and their turns, as `serve_lanes` takes them. */
-  readonly served: ReadonlyArray<readonly [laneId: number, turns: Pending]>
+  readonly served: ReadonlyArray<readonly [laneId: number, turns: Pick<Served, "start" | "count">]>
   readonly clock: number
   /** Lanes whose `next_at` is to be raised to their first job. */
   readonly settle: ReadonlyArray<number>
@@ -76,7 +80,7 @@ export class LanePositions {
   readonly #emptySince = new Map<number, number>()
   readonly #bounds = new Map<number, Bound>()
   #clock = 0
-  #after = 0
+  readonly #after = new Map<string, number>()
   #savedAt = -Infinity
   #forgottenAt = -Infinity
   #mayBeAlone = true
@@ -95,15 +99,16 @@ export class LanePositions {
     return this.#mayBeAlone
   }
 
-  /** The lane that was served last. The next claim begins with those that were created after it. */
-  get after(): number {
-    return this.#after
+  /** The lane of a group that was served last. The next claim begins with those of the group that were created after it. */
+  after(group: string): number {
+    return this.#after.get(group) ?? 0
   }
 
   /** Number of lanes that a claim meets before others, although they have had their turn or were found empty. It looks past them. */
   get inFront(): number {
     let count = this.#emptySince.size
-    for (const id of this.#pending.keys()) if (id > this.#after) count += 1
+    for (const [id, { count: turns, group, start }] of this.#pending)
+      if (start + turns > this.#clock && id > this.after(group)) count += 1
     return count
   }
 
@@ -132,18 +137,15 @@ export class LanePositions {
   claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
     this.#forgetOld(now)
     this.#clock = Math.max(this.#clock, clock)
-    for (const { count, id, start } of served) {
-      if (count === 0) continue
+    for (const { count, group, id, start } of served) {
       const pending = this.#pending.get(id)
-      if (pending === undefined) this.#pending.set(id, { start, count })
+      if (pending === undefined) this.#pending.set(id, { start, count, group })
       else pending.count = Math.max(start, pending.start + pending.count) + count - pending.start
       this.#emptySince.delete(id)
       const bound = this.#bounds.get(id)
       if (bound !== undefined) bound.passed += count
     }
-    this.#after = lastOf(served)?.id ?? this.#after
-    // Behind the clock, all lanes are alike.
-    for (const [id, { count, start }] of this.#pending) if (start + count <= this.#clock) this.#pending.delete(id)
+    for (const [group, { id }] of lastOf(served)) this.#after.set(group, id)
     // Many empty lanes would hide others that have jobs.
     const tooMany = exhausted.size >= manyEmpty
     const settle = visited.filter((id) =>
@@ -195,7 +197,7 @@ export class LanePositions {
     const due = now - this.#savedAt >= this.#saveEveryMs || this.#pending.size >= maxUnsaved
     if (!due || this.#pending.size === 0) return []
     this.#savedAt = now
-    const turns = [...this.#pending]
+    const turns = [...this.#pending].map(([id, { count, start }]) => [id, { start, count }] as const)
     this.#pending.clear()
     return turns
   }

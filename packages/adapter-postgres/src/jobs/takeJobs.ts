@@ -70,7 +70,6 @@ export type Asked = {
   skipped: ReadonlyArray<number>
   page: number
   turnMs: string | null
-  after: number
 }
 
 /** Some of the jobs, or at the end the summary. */
@@ -87,7 +86,7 @@ export const takeCall = (asked: Given<Asked>, most: RawBuilder<number> = sql`${a
     ${asked.modeRoom}::bigint[], ${asked.kindRoom}::bigint[], ${asked.projectSlots}::bigint, ${asked.held}::jsonb,
     ${asked.kindLimits}::jsonb, ${asked.projectLimit}::bigint, ${asked.ownLimits}::jsonb, ${asked.limitsCross}::boolean,
     ${asked.fullProjects}::text[], ${asked.turns}::jsonb, ${asked.clock}::bigint, ${asked.skipped}::bigint[],
-    ${asked.page}::bigint, ${asked.turnMs}::text, ${asked.after}::bigint)`.as<"claimed">(sql`claimed`)
+    ${asked.page}::bigint, ${asked.turnMs}::text)`.as<"claimed">(sql`claimed`)
 
 const takeStatement = statement((asked: Given<Asked>) =>
   query.selectFrom(takeCall(asked)).selectAll().$castTo<AnswerRow>(),
@@ -117,21 +116,29 @@ const spareLanes = 8
 /** More jobs than a claim asks for. */
 const unlimited = Number.MAX_SAFE_INTEGER
 
+/** Lanes of the same kind, version and mode. */
+const groupName = ({ kind, kindVersion, mode }: Pick<Runnable, "kind" | "kindVersion" | "mode">): string =>
+  `${kindVersion} ${mode} ${kind}`
+
 const kindName = ({ kind, mode }: Pick<Runnable, "kind" | "mode">): string => `${mode} ${kind}`
 
-/** The kinds that are not full, each version once, and what the worker may start of each kind and mode. */
-const kindsOf = ({ runnable, worker }: ClaimRequest, own: JobsInProgress) => {
+/**
+ * The kinds that are not full, each version once, with their lane that was served last, and what the worker may start of each kind and
+ * mode.
+ */
+const kindsOf = ({ runnable, worker }: ClaimRequest, own: JobsInProgress, positions: LanePositions) => {
   const room = new Map<string, number>()
   for (const { count, kind, mode } of worker?.quotas ?? []) room.set(kindName({ kind, mode }), count)
   const places = new Map<string, number>()
-  const kinds = new Map<string, { kind: string; version: number; mode: JobMode; place: number }>()
+  const kinds = new Map<string, { kind: string; version: number; mode: JobMode; place: number; after_lane: number }>()
   for (const item of runnable) {
     if (own.kindIsFull(item)) continue
     const name = kindName(item)
     const place = places.get(name) ?? places.size + 1
     places.set(name, place)
     const { kind, kindVersion: version, mode } = item
-    kinds.set(`${version} ${name}`, { kind, version, mode, place })
+    const group = groupName(item)
+    kinds.set(group, { kind, version, mode, place, after_lane: positions.after(group) })
   }
   return { kinds: [...kinds.values()], kindRoom: [...places.keys()].map((name) => room.get(name) ?? unlimited) }
 }
@@ -166,7 +173,7 @@ export const askedOf = (
 ): Omit<Asked, keyof ClaimCall> => {
   const { leaseDurationMs, limit, limits, maxLostWorkers, worker } = request
   const own = ownSlots(request)
-  const { kindRoom, kinds } = kindsOf(request, own)
+  const { kindRoom, kinds } = kindsOf(request, own, positions)
   return {
     kinds: JSON.stringify(kinds),
     most: limit,
@@ -190,7 +197,6 @@ export const askedOf = (
     // Each lane costs time. Most have a job, and some turn out to be empty.
     page: Math.max(limit, Math.min(32, limit + spareLanes + positions.inFront)),
     turnMs: waits ? String(session.lockTimeoutMs) : null,
-    after: positions.after,
   }
 }
 
@@ -213,18 +219,28 @@ export interface Taken extends ClaimedLanes {
   readonly isPage: boolean
 }
 
-const byTurn = (a: { turn: number; laneId: number }, b: { turn: number; laneId: number }): number =>
-  a.turn - b.turn || a.laneId - b.laneId
+interface Turn {
+  readonly turn: number
+  /** Decides between lanes of the same turn. */
+  readonly place: number
+}
 
-/** The order in which lanes were served, one job each. */
-const inOrder = (jobs: ReadonlyArray<ClaimedJob>, lanes: ReadonlyArray<Visited>): ReadonlyArray<ClaimedJob> => {
-  const turns = new Map(lanes.map(({ id, start }) => [id, start]))
+const byTurn = (a: Turn, b: Turn): number => a.turn - b.turn || a.place - b.place
+
+/** The order in which lanes were served, one job each. Those at the clock came in the order of the summary, others by their creation. */
+const inOrder = (
+  jobs: ReadonlyArray<ClaimedJob>,
+  lanes: ReadonlyArray<Visited>,
+  clock: number,
+): ReadonlyArray<ClaimedJob> => {
   if (lanes.length <= 1) return jobs
+  const turns = new Map(lanes.map(({ id, start }) => [id, start]))
+  const places = new Map(lanes.map(({ id }, place) => [id, place]))
   return jobs
     .map((claimed) => {
       const turn = turns.get(claimed.lane.id) ?? 0
       turns.set(claimed.lane.id, turn + 1)
-      return { claimed, turn, laneId: claimed.lane.id }
+      return { claimed, turn, place: (turn > clock ? undefined : places.get(claimed.lane.id)) ?? claimed.lane.id }
     })
     .sort(byTurn)
     .map(({ claimed }) => claimed)
@@ -265,7 +281,7 @@ export const takenOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>)
   const own = ownSlots(request)
   const claims: Array<Claim> = []
   const unreadable: Array<{ readonly jobId: JobId; readonly token: number }> = []
-  for (const claimed of inOrder(jobs, lanes)) {
+  for (const claimed of inOrder(jobs, lanes, clock)) {
     own.add(claimed.lane, claimed.claimableAt, now)
     try {
       claims.push(claimOf(claimed, now))
@@ -279,7 +295,10 @@ export const takenOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>)
     claims,
     unreadable,
     abandoned: abandoned ?? [],
-    served: lanes.map(({ count, id, start }) => ({ id, start, count })),
+    served: lanes.flatMap(({ count, id, start }) => {
+      const lane = laneOf.get(id)
+      return count === 0 || lane === undefined ? [] : [{ id, start, count, group: groupName(lane) }]
+    }),
     visited: lanes.map(({ id }) => id),
     exhausted: new Set(lanes.filter(({ isEmpty }) => isEmpty).map(({ id }) => id)),
     clock: lanes.reduce((last, { count, start }) => (count > 0 ? Math.max(last, start + count - 1) : last), clock),

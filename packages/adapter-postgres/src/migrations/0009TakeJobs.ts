@@ -134,27 +134,26 @@ const variables = `  claim_time bigint := "kiln".store_time();
 /** What the versions of the function differ in. */
 export interface Version {
   readonly name: string
-  /** The parameters after the others, with a comma before each. */
-  readonly more: string
-  readonly aboutMore: string
+  readonly moreVariables: string
   readonly findLanes: string
+  readonly shareTurns: string
   /** Lanes of which some got a share, as `countTaken` goes through them. */
   readonly some: string
   readonly findFull: string
 }
 
 export const takeFunction = (version: Version): string => `
-${aboutParameters}${version.aboutMore}-- Returns a row for the jobs of each round, with an array for each column, and a last row with the summary, which is NULL if it was not its turn.
+${aboutParameters}-- Returns a row for the jobs of each round, with an array for each column, and a last row with the summary, which is NULL if it was not its turn.
 CREATE FUNCTION "kiln".${version.name}(claim bigint, is_repeated boolean, kinds json, most bigint, lease_ms bigint, max_lost bigint, reads boolean,
   may_be_alone boolean, mode_room bigint[], kind_room bigint[], project_slots bigint, held_jobs jsonb, kind_limits jsonb,
   project_limit bigint, own_limits jsonb, limits_cross boolean, full_projects text[], noted_turns jsonb, noted_clock bigint,
-  skipped bigint[], page bigint, patient text${version.more})
+  skipped bigint[], page bigint, patient text)
 RETURNS TABLE (claimed json, rests json, summary json) LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
-${variables}BEGIN
+${variables}${version.moreVariables}BEGIN
 ${applyLimits}
 ${takeAlone}
 ${version.findLanes}
@@ -174,7 +173,7 @@ ${version.findLanes}
   END LOOP;
 
   WHILE most > 0 AND (lane_count > 0 OR is_claimed) LOOP
-${shareTurns}
+${version.shareTurns}
     EXIT WHEN given = 0 AND NOT is_claimed;
 ${claimHeads}
 ${countTaken(version.some)}
@@ -197,5 +196,12 @@ END $$;
  */
 export const takeJobs: Migration = {
   name: "0009TakeJobs",
-  sql: takeFunction({ name: "take_jobs", more: "", aboutMore: "", findLanes, some: "1..lane_count", findFull }),
+  sql: takeFunction({
+    name: "take_jobs",
+    moreVariables: "",
+    findLanes,
+    shareTurns,
+    some: "1..lane_count",
+    findFull,
+  }),
 }

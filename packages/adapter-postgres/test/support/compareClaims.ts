@@ -109,8 +109,10 @@ UPDATE "kiln".jobs SET run_limit_ms = queue.run_limit_ms FROM "kiln".queue WHERE
 
 const randomPositions = (random: Numbers): LanePositions => {
   const positions = new LanePositions(60_000)
-  const claim = (served: ReadonlyArray<{ id: number; start: number; count: number }>) =>
+  const claim = (turns: ReadonlyArray<{ id: number; start: number; count: number }>) => {
+    const served = turns.map((turn) => ({ ...turn, group: "" }))
     positions.claimed({ served, visited: [], exhausted: new Set(), clock: upTo(random, 9) }, 0)
+  }
   // The first turns are saved at once, the others are only noted.
   claim([{ id: 999, start: 0, count: 1 }])
   if (random() < 0.6)

@@ -104,23 +104,15 @@ const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
     .where("next_at", "<=", now)
     .limit(pageSize)
 
-/**
- * Lanes behind the clock, in order of creation. They start at the clock, so a lane that had nothing claimable for a while saves up
- * no credit.
- */
-export const lanesBehind = statement((given: Given<Ready & { readonly clock: number; readonly afterId: number }>) =>
-  readyLanes(given).where("virtual_time", "<=", given.clock).where("id", ">", given.afterId).orderBy("id"),
-)
-
-/** Lanes ahead of the clock, which start at their own virtual time. */
-export const lanesAhead = statement((given: Given<Ready & { readonly afterTurn: number; readonly afterId: number }>) =>
+/** Lanes in the order in which they are served. */
+export const lanesInTurn = statement((given: Given<Ready & { readonly afterTurn: number; readonly afterId: number }>) =>
   readyLanes(given)
     .where((where) => where(where.refTuple("virtual_time", "id"), ">", where.tuple(given.afterTurn, given.afterId)))
     .orderBy("virtual_time")
     .orderBy("id"),
 )
 
-type ReadyLane = RowOf<typeof lanesAhead>
+type ReadyLane = RowOf<typeof lanesInTurn>
 /** When a lane may have something. */
 type LaneTime = Pick<RowOf<typeof firstLanes>, "id" | "nextAt" | "ranks">
 
@@ -147,17 +139,17 @@ export interface Lane extends LaneTurn {
   readonly ranks: number
 }
 
-/** Reads lanes in the order of one index, a page at a time. */
+/** Reads the lanes of a kind in the order of an index, a page at a time. */
 class Walk implements LaneLine<Lane> {
   readonly kind: Runnable
   readonly #load: (after: Place) => ReadonlyArray<Lane>
   #page: ReadonlyArray<Lane>
   #next = 0
 
-  constructor(kind: Runnable, start: Place, load: (after: Place) => ReadonlyArray<Lane>) {
+  constructor(kind: Runnable, load: (after: Place) => ReadonlyArray<Lane>) {
     this.kind = kind
     this.#load = load
-    this.#page = load(start)
+    this.#page = load({ id: -1, since: -1 })
   }
 
   get head(): Lane | undefined {
@@ -173,7 +165,7 @@ class Walk implements LaneLine<Lane> {
   }
 }
 
-type Place = Pick<Lane, "id" | "turn">
+type Place = Pick<Lane, "id" | "since">
 
 /** A lane that needs no comparison with others, as a line of one. */
 class Single implements LaneLine<Lane> {
@@ -209,8 +201,7 @@ export class LaneOrder {
     this.clock = clock
     // Most workers serve one project, or few that rarely wait at the same time. A lane on its own need not be compared with others.
     this.times = ready.length > 1 ? undefined : first
-    const lines =
-      ready.length > 1 ? open.flatMap((item) => walksOf(tx, item, clock)) : ready.map((lane) => new Single(lane))
+    const lines = ready.length > 1 ? open.map((item) => walkOf(tx, item, clock)) : ready.map((lane) => new Single(lane))
     this.#plan = new ClaimPlan<Lane>(lines, running)
   }
 
@@ -231,9 +222,15 @@ export class LaneOrder {
   }
 }
 
-const laneOf = ({ id, projectId, ranks: bits }: ReadyLane, { kind, mode }: Runnable, turn: number): Lane => ({
+/** A lane behind the clock starts at the clock, so one that had nothing claimable for a while saves up no credit. */
+const laneOf = (
+  { id, projectId, ranks: bits, virtualTime }: ReadyLane,
+  { kind, mode }: Runnable,
+  clock: number,
+): Lane => ({
   id,
-  turn,
+  turn: Math.max(clock, virtualTime),
+  since: virtualTime,
   kind,
   mode,
   projectId,
@@ -244,24 +241,17 @@ const firstOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyAr
   const { kind, kindVersion, mode } = runnable
   return tx
     .all(firstLanes, { kind, kindVersion, mode })
-    .map((lane) => ({ ...laneOf(lane, runnable, Math.max(clock, lane.virtualTime)), nextAt: lane.nextAt }))
+    .map((lane) => ({ ...laneOf(lane, runnable, clock), nextAt: lane.nextAt }))
 }
 
-const walksOf = (tx: Transaction, runnable: Runnable, clock: number): ReadonlyArray<Walk> => {
+const walkOf = (tx: Transaction, runnable: Runnable, clock: number): Walk => {
   const { now } = tx
   const { kind, kindVersion, mode } = runnable
-  return [
-    new Walk(runnable, { turn: clock, id: -1 }, ({ id }) =>
-      tx
-        .all(lanesBehind, { kind, kindVersion, mode, now, clock, afterId: id })
-        .map((lane) => laneOf(lane, runnable, clock)),
-    ),
-    new Walk(runnable, { turn: clock, id: Number.MAX_SAFE_INTEGER }, ({ id, turn }) =>
-      tx
-        .all(lanesAhead, { kind, kindVersion, mode, now, afterTurn: turn, afterId: id })
-        .map((lane) => laneOf(lane, runnable, lane.virtualTime)),
-    ),
-  ]
+  return new Walk(runnable, ({ id, since }) =>
+    tx
+      .all(lanesInTurn, { kind, kindVersion, mode, now, afterTurn: since, afterId: id })
+      .map((lane) => laneOf(lane, runnable, clock)),
+  )
 }
 
 const distinct = (runnable: ReadonlyArray<Runnable>): ReadonlyArray<Runnable> => [

@@ -104,6 +104,25 @@ export const fairness: Section = {
     ),
 
     check(
+      "projects that wait for the room of their kind take turns, however many jobs of another kind run meanwhile",
+      Effect.gen(function* () {
+        const waiting = [1, 2, 3, 4]
+        yield* create(...waiting.flatMap((project) => jobsOf(project, project * 1_000, 3, "transcription")))
+        yield* create(...jobsOf(9, 9_000, 100))
+        const order: Array<number> = []
+        for (let round = 0; round < 12; round++) {
+          const { claims } = yield* claim({ limit: 6, limits: { perKind: { transcription: 1 }, perProject: 0 } })
+          for (const one of claims) {
+            const project = waiting.find((n) => one.job.projectId === projectId(n))
+            if (project !== undefined) order.push(project)
+            yield* complete(one)
+          }
+        }
+        expect(order).toEqual([waiting, waiting, waiting].flat())
+      }),
+    ),
+
+    check(
       "each kind and mode of a project is a separate lane",
       Effect.gen(function* () {
         yield* create(...jobsOf(1, 1, 50), ...jobsOf(1, 5_000, 50, "transcription"))

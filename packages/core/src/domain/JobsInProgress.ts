@@ -221,11 +221,13 @@ const take = <Key>(by: Map<Key, TakenSlots>, key: Key, count: number, firstEnd: 
   })
 }
 
-/** A lane's place in the order: by `turn`, then by `id`. A lane has the waiting jobs of one project, kind, version and mode. */
+/** A lane's place in the order: by `turn`, then by `since`, then by `id`. A lane has the waiting jobs of one project, kind, version and mode. */
 export interface LaneTurn extends Limited {
   readonly id: number
   /** Virtual time: the number of turns that a lane has had, or those of the last lane served, if these are more. */
   readonly turn: number
+  /** Its own turn, which may be behind the last lane served. Of lanes that wait for room, the one served longest ago has the lowest. */
+  readonly since: number
 }
 
 /** Lanes in their order, of which no more are read than the plan looks at. */
@@ -237,12 +239,13 @@ export interface LaneLine<Lane extends LaneTurn> {
   readonly advance: () => void
 }
 
-const comesBefore = (a: LaneTurn, b: LaneTurn): boolean => a.turn < b.turn || (a.turn === b.turn && a.id < b.id)
+const comesBefore = (a: LaneTurn, b: LaneTurn): boolean =>
+  a.turn === b.turn ? a.since < b.since || (a.since === b.since && a.id < b.id) : a.turn < b.turn
 
 /**
  * Start-time fair queueing: the lane with the lowest turn is served, one job, and returns one turn later. So a lane with few jobs waits
  * for at most one job of each other lane, however many those have. Lanes at a limit are skipped: a claim frees no capacity, so a full
- * lane stays full. Served lanes leave in order, so they return in order, and a queue holds them.
+ * lane stays full. Served lanes leave about in order, so they return about in order, and a sorted queue holds them.
  */
 export class ClaimPlan<Lane extends LaneTurn> {
   readonly #lines: ReadonlyArray<LaneLine<Lane>>
@@ -282,8 +285,13 @@ export class ClaimPlan<Lane extends LaneTurn> {
 
   /** Records that a job of a lane was claimed, and returns the lane at its next turn. A lane that is not served does not return. */
   serve(lane: Lane): Lane {
-    const next = { ...lane, turn: lane.turn + 1 }
-    this.#served.push(next)
+    const next = { ...lane, turn: lane.turn + 1, since: lane.turn + 1 }
+    let place = this.#served.length
+    for (; place > this.#nextServed; place -= 1) {
+      const before = this.#served[place - 1]
+      if (before === undefined || !comesBefore(next, before)) break
+    }
+    this.#served.splice(place, 0, next)
     return next
   }
 }

@@ -11,12 +11,21 @@ interface Work {
   readonly most: number
 }
 
+/** Lanes behind the clock start at the clock, which is the lowest turn. */
+const lanesOf = <Lane extends { readonly turn: number; readonly behind: number }>(lanes: ReadonlyArray<Lane>) => {
+  const clock = Math.min(...lanes.map(({ turn }) => turn))
+  return lanes.map((lane, id) => ({ ...lane, id, since: lane.turn === clock ? clock - lane.behind : lane.turn }))
+}
+
+const byTurn = (a: LaneTurn, b: LaneTurn): number => a.turn - b.turn || a.since - b.since || a.id - b.id
+
 const kinds = ["speech", "image"]
 const work: fc.Arbitrary<Work> = fc
   .record({
     lanes: fc.array(
       fc.record({
         turn: fc.nat(6),
+        behind: fc.nat(3),
         waiting: fc.nat(5),
         kind: fc.constantFrom(...kinds),
         mode: fc.constantFrom("sandbox" as const, "live" as const),
@@ -28,7 +37,7 @@ const work: fc.Arbitrary<Work> = fc
     perProject: fc.nat(4),
     most: fc.nat(20),
   })
-  .map((made) => ({ ...made, lanes: made.lanes.map((lane, id) => ({ ...lane, id })) }))
+  .map((made) => ({ ...made, lanes: lanesOf(made.lanes) }))
 
 const leaseEndsAt = 1_000
 
@@ -39,11 +48,12 @@ const naively = ({ lanes, most, perKind, perProject }: Work): ReadonlyArray<numb
   const order: Array<number> = []
   while (order.length < most) {
     const open = state.filter((lane) => lane.waiting > 0 && !running.isFull(lane))
-    const [next] = open.toSorted((a, b) => a.turn - b.turn || a.id - b.id)
+    const [next] = open.toSorted(byTurn)
     if (next === undefined) break
     order.push(next.id)
     running.add(next, leaseEndsAt, 0)
     next.turn += 1
+    next.since = next.turn
     next.waiting -= 1
   }
   return order
@@ -53,7 +63,7 @@ const naively = ({ lanes, most, perKind, perProject }: Work): ReadonlyArray<numb
 const linesOf = (lanes: ReadonlyArray<WaitingLane>, read: (lane: WaitingLane) => void) =>
   [...Map.groupBy(lanes, ({ id, kind, mode }) => `${kind} ${mode} ${id % 2}`).values()].map(
     (group): LaneLine<WaitingLane> => {
-      const sorted = group.toSorted((a, b) => a.turn - b.turn || a.id - b.id)
+      const sorted = group.toSorted(byTurn)
       let next = 0
       return {
         kind: group[0]!,
@@ -98,7 +108,12 @@ it("serves the lanes in the order of the naive claim, under limits of kinds and 
 it("lets no lane with jobs and room wait for more than one job of each other lane", () => {
   fc.assert(
     fc.property(work, (given) => {
-      const free = { ...given, perKind: {}, perProject: 0, lanes: given.lanes.map((lane) => ({ ...lane, turn: 0 })) }
+      const free = {
+        ...given,
+        perKind: {},
+        perProject: 0,
+        lanes: given.lanes.map((lane) => ({ ...lane, turn: 0, since: 0 })),
+      }
       const order = byPlan(free)
       for (const { id, waiting } of free.lanes) {
         const places = order.flatMap((served, at) => (served === id ? [at] : []))
@@ -113,6 +128,7 @@ it("reads no lane behind the first of a line that it does not serve", () => {
   const lane = (id: number): WaitingLane => ({
     id,
     turn: id,
+    since: id,
     waiting: 1,
     kind: "speech",
     mode: "live",

@@ -66,12 +66,20 @@ export const claimJobs = (state: MemoryState, request: ClaimRequest, now: number
 
 const startOf = (state: MemoryState, lane: Lane): number => Math.max(lane.virtualTime, state.virtualTime)
 
-/** Returns the first of the lanes to be served earliest. `lines` are in the order of the lanes' creation. */
+/**
+ * Returns the first of the lanes to be served earliest. Of those that the clock has passed, this is the one that was served longest ago:
+ * lanes that wait for room take turns, too. `lines` are in the order of the lanes' creation.
+ */
 const nextLine = (state: MemoryState, lines: ReadonlyArray<Line>): Line | undefined => {
   let next: Line | undefined
   for (const line of lines) {
     if (line.claimable.length === 0) continue
-    if (next === undefined || startOf(state, line.lane) < startOf(state, next.lane)) next = line
+    if (next === undefined) next = line
+    else {
+      const later =
+        startOf(state, line.lane) - startOf(state, next.lane) || line.lane.virtualTime - next.lane.virtualTime
+      if (later < 0) next = line
+    }
   }
   return next
 }
