@@ -7,9 +7,8 @@ import { attempt, openBlobDirectory } from "./file/BlobDirectory.ts"
 import { fileOf, nestedFileOf } from "./file/layout.ts"
 import { list } from "./file/list.ts"
 import { open } from "./file/open.ts"
-import { put } from "./file/put.ts"
+import { put, removeAbandoned } from "./file/put.ts"
 import { remove } from "./file/remove.ts"
-import { removeAbandoned } from "./file/Temporary.ts"
 
 /**
  * Stores blobs as files under one directory, which several processes on one machine may share.

@@ -8,9 +8,8 @@ import { BlobStore } from "@kiln/core/ports"
 import { afterEach, describe, expect, vi } from "vitest"
 import { it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { encodeFooter } from "../src/file/Footer.ts"
-import { DirectorySyncs } from "../src/file/DirectorySyncs.ts"
-import { SharedRuns } from "../src/file/SharedRuns.ts"
+import { encodeFooter } from "../src/file/layout.ts"
+import { DirectorySyncs, SharedRuns } from "../src/file/system.ts"
 import type { RecordedDisk } from "./support/recordedDisk.ts"
 
 const disk = vi.hoisted(() => ({ current: undefined as RecordedDisk | undefined }))

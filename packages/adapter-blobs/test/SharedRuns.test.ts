@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { SharedRuns } from "../src/file/SharedRuns.ts"
+import { SharedRuns } from "../src/file/system.ts"
 
 /** Runs that end when they are told to. */
 const controlled = () => {

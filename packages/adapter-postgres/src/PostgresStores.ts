@@ -26,7 +26,7 @@ import { makePostgresCallerTransactions } from "./callers/CallerTransactions.ts"
 import { makePostgresJobDirectory } from "./jobs/directory.ts"
 import { makePostgresJobStore } from "./jobs/JobStore.ts"
 import { RememberedFacts } from "./jobs/RememberedFacts.ts"
-import { SignaledJobs, signaledPayload } from "./jobs/waitingJobs.ts"
+import { SignaledJobs } from "./jobs/waitingJobs.ts"
 import { makePostgresPlace } from "./place.ts"
 import { makePostgresDeliveryStore, makePostgresRateLimitStore } from "./coldStores.ts"
 import { makePostgresSwitchboard } from "./board.ts"
@@ -82,9 +82,7 @@ export const PostgresStores = {
         const signaled = new SignaledJobs(database)
         const { announceFinished, carrier, wakeUp } =
           notifications === true
-            ? yield* makePostgresWakeUp(open, undefined, (payload) => {
-                if (payload === undefined || payload === signaledPayload) signaled.hear()
-              })
+            ? yield* makePostgresWakeUp(open, undefined, signaled)
             : yield* localWakeUp(open, notifications === "send")
         const facts = new RememberedFacts(database)
         const positions = new LanePositions(options.noteLanesEveryMs ?? 1_000)

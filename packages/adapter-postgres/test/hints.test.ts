@@ -6,7 +6,7 @@ import { fixtures } from "@kiln/conformance"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { PostgresStores } from "../src/index.ts"
 import { session } from "./faults/support/session.ts"
-import { Notifier } from "../src/wakeUp/Listener.ts"
+import { Notifier } from "../src/wakeUp/WakeUp.ts"
 
 const { newJob } = fixtures
 const run = Effect.runPromise

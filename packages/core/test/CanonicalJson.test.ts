@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { canonicalJson } from "../src/domain/Json.ts"
+import { canonicalJson } from "../src/domain/givenValues.ts"
 
 // Small alphabets make equal parts, swapped parts and look-alikes likely.
 const text = fc.oneof(

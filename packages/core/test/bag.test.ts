@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { Bag, nowhere, type Placed } from "../src/worker/Bag.ts"
+import { Bag, nowhere, type Placed } from "../src/worker/attempt/leases.ts"
 
 const member = (name: string): Placed & { readonly name: string } => ({ name, place: nowhere })
 

@@ -13,7 +13,7 @@ import { BlobStore, IdGenerator, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { providerStandings } from "./providerStandings.ts"
 import { jsonReply } from "./server/Exchange.ts"
-import type { Handler } from "./server/Router.ts"
+import type { Handler } from "./server/app.ts"
 
 /** The response of `/readyz`: ready when every check passes and the process is not shutting down. */
 export interface ReadinessReport {

@@ -10,7 +10,7 @@ import { preflight, receiveFile } from "./handlers/receiveFile.ts"
 import { signalJob } from "./handlers/signalJob.ts"
 import { streamJob } from "./handlers/streamJob.ts"
 import { sendFile } from "./handlers/sendFile.ts"
-import type { Handler, Route } from "./server/Router.ts"
+import type { Handler, Route } from "./server/app.ts"
 
 export interface RouteOptions extends HandlerContext {
   readonly readiness: Readiness["Service"]

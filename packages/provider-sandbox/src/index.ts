@@ -1,2 +1,1 @@
-export { type SandboxProviders, sandboxProviders } from "./sandboxProviders.ts"
-export { parseSteering, type Steering } from "./Steering.ts"
+export { type SandboxProviders, sandboxProviders, parseSteering, type Steering } from "./sandboxProviders.ts"

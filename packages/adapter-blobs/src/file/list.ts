@@ -8,7 +8,7 @@ import * as Stream from "effect/Stream"
 import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
 import { entryOf, keyInShard, nestedDirectoryOf, shardUnder } from "./layout.ts"
 import { hasCode } from "./system.ts"
-import { removeAbandoned } from "./Temporary.ts"
+import { removeAbandoned } from "./put.ts"
 
 /** Lists keys, and deletes abandoned temporary files: the orphan sweep lists regularly, even in a store without writes. */
 export const list =

@@ -14,8 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { READ_CHUNK_BYTES } from "../readChunk.ts"
 import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
-import { decodeFooter, FOOTER_BYTES } from "./Footer.ts"
-import { fileOf, nestedFileOf } from "./layout.ts"
+import { decodeFooter, fileOf, FOOTER_BYTES, nestedFileOf } from "./layout.ts"
 import { hasCode, readAt } from "./system.ts"
 
 /**

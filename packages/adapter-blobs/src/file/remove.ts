@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
 import { nestedDirectoryOf, nestedFileOf, shardUnder } from "./layout.ts"
 import { hasCode, removeEmptyDirectories } from "./system.ts"
-import { removeTemporaries, syncTemporaries } from "./Temporary.ts"
+import { removeTemporaries, syncTemporaries } from "./put.ts"
 
 export const remove = (directory: BlobDirectory): BlobStore["Service"]["remove"] =>
   Effect.fnUntraced(function* (prefix) {

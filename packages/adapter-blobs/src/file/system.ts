@@ -1,4 +1,5 @@
-import { access, type FileHandle, mkdir, rename, rmdir } from "node:fs/promises"
+import { fstatSync } from "node:fs"
+import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { isError } from "@kiln/core/domain"
 
@@ -110,5 +111,92 @@ const isRemoved = async (path: string): Promise<boolean> => {
     if (hasCode(error, "ENOENT")) return true
     if (hasCode(error, "ENOTEMPTY", "EEXIST")) return false
     throw error
+  }
+}
+
+/**
+ * Runs a call for a path, at most one at a time, and lets callers share a run. Each caller gets the result of a run that began after it
+ * asked, never of one that was already in progress: a sync makes durable only what was written before it began.
+ */
+export class SharedRuns<A> {
+  readonly #run: (path: string) => Promise<A>
+  /** Runs that have not begun. */
+  readonly #next = new Map<string, Promise<A>>()
+  /** The ends of the runs in progress. */
+  readonly #inProgress = new Map<string, Promise<unknown>>()
+
+  constructor(run: (path: string) => Promise<A>) {
+    this.#run = run
+  }
+
+  of(path: string): Promise<A> {
+    const joined = this.#next.get(path)
+    if (joined !== undefined) return joined
+    const next = (this.#inProgress.get(path) ?? Promise.resolve()).then(() => this.#begin(path))
+    this.#next.set(path, next)
+    return next
+  }
+
+  #begin(path: string): Promise<A> {
+    this.#next.delete(path)
+    const run = this.#run(path)
+    const end = (): void => {
+      if (!this.#next.has(path)) this.#inProgress.delete(path)
+    }
+    this.#inProgress.set(path, run.then(end, end))
+    return run
+  }
+}
+
+/** Tells a directory from another one that takes its place. */
+type Identity = string
+
+/** Syncs directories of one store. Callers share syncs. */
+export class DirectorySyncs {
+  /** The directory that is always there; its own entry is durable. */
+  readonly #top: string
+  readonly #syncs = new SharedRuns(syncDirectory)
+  /** Directories whose own entries, up to `#top`, are durable. */
+  readonly #durable = new Map<string, Identity>()
+
+  constructor(top: string) {
+    this.#top = top
+  }
+
+  /** Makes the entries of a directory durable. */
+  async sync(path: string): Promise<void> {
+    await this.#syncs.of(path)
+  }
+
+  /**
+   * Makes the entries of a directory durable, and the directory itself: also if another process created it, which may not have synced
+   * it yet. Later calls sync the directory only. `verify` runs before a directory counts as durable.
+   */
+  async syncWithPath(path: string, verify: () => Promise<void>): Promise<void> {
+    const identity = await this.#syncs.of(path)
+    if (path === this.#top || this.#durable.get(path) === identity) return
+    for (let above = dirname(path); ; above = dirname(above)) {
+      await this.#syncs.of(above)
+      if (above === this.#top) break
+    }
+    await verify()
+    this.#durable.set(path, identity)
+  }
+}
+
+/** Makes the entries of a directory durable. Returns its identity. */
+export const syncDirectory = async (path: string): Promise<Identity> => {
+  const handle = await open(path, "r")
+  try {
+    // Of an open directory: the system has it at hand.
+    const { birthtimeNs, dev, ino } = fstatSync(handle.fd, { bigint: true })
+    await handle.sync()
+    return `${dev} ${ino} ${birthtimeNs}`
+  } catch (error) {
+    // Some file systems cannot sync directories; they order or journal entries on their own.
+    if (!hasCode(error, "EINVAL", "ENOTSUP", "ENOSYS")) throw error
+    return ""
+  } finally {
+    await handle.close()
   }
 }

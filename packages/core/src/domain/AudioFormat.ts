@@ -1,5 +1,5 @@
 import { type AudioContainer, SNIFF_BYTES, sniffContainer } from "../media/sniffContainer.ts"
-import { id3End } from "../media/frames.ts"
+import { id3End } from "../media/bytes.ts"
 
 export { type AudioContainer, SNIFF_BYTES, sniffContainer } from "../media/sniffContainer.ts"
 

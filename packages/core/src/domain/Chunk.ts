@@ -1,4 +1,4 @@
-import type { Json } from "./Json.ts"
+import type { Json } from "./givenValues.ts"
 
 /** A part of a job's result that an attempt has emitted. A chunk that was read once never changes. */
 export interface Chunk {

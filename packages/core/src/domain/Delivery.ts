@@ -1,5 +1,5 @@
 import type { JobId } from "./Ids.ts"
-import type { JsonObject } from "./Json.ts"
+import type { JsonObject } from "./givenValues.ts"
 
 /**
  * The name under which a job's metadata says that its end is to be delivered to `onFinished`. Like the trace, it is no field of a

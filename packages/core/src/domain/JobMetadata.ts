@@ -2,7 +2,7 @@ import { afterLabel, childLabel, type ParentStep, stepLabel } from "./Child.ts"
 import { deliveryField } from "./Delivery.ts"
 import type { JobId } from "./Ids.ts"
 import type { Job } from "./Job.ts"
-import type { Json, JsonObject } from "./Json.ts"
+import type { Json, JsonObject } from "./givenValues.ts"
 import type { SubmittedTick } from "./Schedule.ts"
 
 /**

@@ -233,25 +233,6 @@ export type TransitionEvent =
   | { readonly event: "refused" }
   | { readonly event: "erased" }
 
-/** Returns the state of a new job. A delayed job starts to wait when the delay ends. */
-export const created = (now: number, limits: JobLimits, delayMs = 0): JobState => ({
-  queueLimitMs: limits.queueLimitMs,
-  runLimitMs: limits.runLimitMs,
-  status: "queued",
-  token: 0,
-  held: false,
-  claimableAt: now + delayMs,
-  deadlineAt: now + delayMs + limits.queueLimitMs,
-  phaseStartedAt: now + delayMs,
-  ranMs: 0,
-  waitedMs: 0,
-  attempts: 0,
-  failures: 0,
-  lostWorkers: 0,
-  errorCode: null,
-  finishedAt: null,
-})
-
 /** Returns the job after the event, or `undefined` if the table forbids the move. Every store is compared with this function. */
 export const applyEvent = (job: JobState, event: TransitionEvent, now: number): JobState | undefined => {
   const rule = jobTransitions[event.event]

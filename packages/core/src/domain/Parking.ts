@@ -1,6 +1,6 @@
 import type { JobState } from "./JobState.ts"
 import type { TransitionEvent } from "./JobTransition.ts"
-import { isStorableText, type Json } from "./Json.ts"
+import { isStorableText, type Json } from "./givenValues.ts"
 
 /**
  * The event that a parked job waits for: its children, the jobs that it starts after, a signal, a point in time, or what its children need

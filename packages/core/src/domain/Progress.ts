@@ -1,5 +1,5 @@
 import type { JobStatus } from "./JobState.ts"
-import type { Json } from "./Json.ts"
+import type { Json } from "./givenValues.ts"
 
 /** The progress of a job. */
 export interface Progress {

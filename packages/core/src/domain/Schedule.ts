@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import type { JobMode } from "./Access.ts"
 import { crc32 } from "./crc32.ts"
 import type { JobId, KeyId, ProjectId } from "./Ids.ts"
-import type { JsonObject } from "./Json.ts"
+import type { JsonObject } from "./givenValues.ts"
 import type { Priority } from "./Priority.ts"
 
 const dayMs = 24 * 3_600_000

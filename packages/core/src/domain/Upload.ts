@@ -168,9 +168,6 @@ export interface KeptBytes {
   readonly files: number
 }
 
-/** Returns whether a project that keeps this much is below its cap. */
-export const hasRoom = ({ files, uploads }: KeptBytes, capBytes: number): boolean => uploads + files < capBytes
-
 export type ClaimUploadOutcome =
   | { readonly _tag: "Claimed"; readonly upload: Upload; readonly token: number }
   /**

@@ -1,4 +1,4 @@
-import type { Json } from "./Json.ts"
+import type { Json } from "./givenValues.ts"
 
 const unitsMs = {
   millisecond: 1,

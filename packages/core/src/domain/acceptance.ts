@@ -1,16 +1,15 @@
 import type { PriceSnapshot, Usage } from "./Billing.ts"
 import { isUploadFault } from "./ErrorCode.ts"
 import { type Board, type Gate, missingPrerequisites, withForcedOff } from "./Gate.ts"
-import { valueOf } from "./givenValues.ts"
+import { type JsonObject, valueOf } from "./givenValues.ts"
 import type { JobId, ProjectId, UploadId } from "./Ids.ts"
 import { failedOutput, type Job, type JobOrigin } from "./Job.ts"
 import { type Unique, withPrerequisitesOf } from "./JobMetadata.ts"
-import { isFinished, isOverdue, type JobLimits } from "./JobState.ts"
-import { applyEvent, created } from "./JobTransition.ts"
-import type { JsonObject } from "./Json.ts"
+import { isFinished, isOverdue, type JobLimits, type JobState } from "./JobState.ts"
+import { applyEvent } from "./JobTransition.ts"
 import type { Schedule } from "./Schedule.ts"
 import { maximumCost, type Spending, type SpendRefusal, spendRefusal, spendRefusalReason } from "./SpendCap.ts"
-import { hasRoom, type KeptBytes, type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
+import { type KeptBytes, type Upload, type UploadRefusal, uploadRefusal } from "./Upload.ts"
 
 /** A tick to get a job, and its schedule. */
 export interface JobTick {
@@ -181,6 +180,9 @@ export const judgeJob = (job: NewJob, facts: JobFacts): CreateOutcome => {
   return { _tag: "Created", job: newJob(job, price, facts.now) }
 }
 
+/** Returns whether a project that keeps this much is below its cap. */
+export const hasRoom = ({ files, uploads }: KeptBytes, capBytes: number): boolean => uploads + files < capBytes
+
 const storageFull = ({ storageCap: capBytes = 0 }: NewJob, facts: JobFacts): CreateOutcome | undefined => {
   if (capBytes === 0) return undefined
   const kept = facts.kept()
@@ -285,6 +287,25 @@ const refusalOf = (
 
 const priceOf = ({ gate }: NewJob, { board }: JobFacts): PriceSnapshot | null =>
   gate === null || gate.price === null ? null : (valueOf(board().prices, gate.price) ?? null)
+
+/** Returns the state of a new job. A delayed job starts to wait when the delay ends. */
+export const created = (now: number, limits: JobLimits, delayMs = 0): JobState => ({
+  queueLimitMs: limits.queueLimitMs,
+  runLimitMs: limits.runLimitMs,
+  status: "queued",
+  token: 0,
+  held: false,
+  claimableAt: now + delayMs,
+  deadlineAt: now + delayMs + limits.queueLimitMs,
+  phaseStartedAt: now + delayMs,
+  ranMs: 0,
+  waitedMs: 0,
+  attempts: 0,
+  failures: 0,
+  lostWorkers: 0,
+  errorCode: null,
+  finishedAt: null,
+})
 
 /** Each field by its name: an object that begins with a spread one grows field by field, which took three kilobytes a job. */
 const newJob = (job: NewJob, price: PriceSnapshot | null, now: number): Job => {

@@ -6,10 +6,11 @@ export {
   refusedJob,
   repeatOf,
   advanceAfter,
+  hasRoom,
+  created,
 } from "./acceptance.ts"
 export {
   exceedsCap,
-  hasRoom,
   judgeTransfer,
   judgeUpload,
   type KeptBytes,
@@ -128,25 +129,6 @@ export {
 } from "./JobState.ts"
 export { parseTraceparent, withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./JobMetadata.ts"
 export {
-  deliveryLeaseMs,
-  deliveryMark,
-  withDelivery,
-  isDelivered,
-  maxDeliveryAttempts,
-  type PendingDelivery,
-} from "./Delivery.ts"
-export { type JobTransition, jobTransitions, type TransitionEvent, created, applyEvent } from "./JobTransition.ts"
-export * from "./Json.ts"
-export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
-export {
-  BlobCorrupt,
-  BlobNotFound,
-  BlobTooLarge,
-  BlobUnavailable,
-  SchemaMismatch,
-  StoreUnavailable,
-} from "./PortErrors.ts"
-export {
   type PriorityName,
   type Priority,
   priorities,
@@ -156,6 +138,24 @@ export {
   priorityOfRank,
   readPriority,
 } from "./Priority.ts"
+export {
+  deliveryLeaseMs,
+  deliveryMark,
+  withDelivery,
+  isDelivered,
+  maxDeliveryAttempts,
+  type PendingDelivery,
+} from "./Delivery.ts"
+export { type JobTransition, jobTransitions, type TransitionEvent, applyEvent } from "./JobTransition.ts"
+export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
+export {
+  BlobCorrupt,
+  BlobNotFound,
+  BlobTooLarge,
+  BlobUnavailable,
+  SchemaMismatch,
+  StoreUnavailable,
+} from "./PortErrors.ts"
 export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
 export * from "./RepeatedEnd.ts"
 export {
@@ -211,4 +211,8 @@ export {
   isArrayBuffer,
   isBlob,
   isDate,
+  type Json,
+  type JsonObject,
+  canonicalJson,
+  isStorableText,
 } from "./givenValues.ts"

@@ -1,7 +1,7 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { ErrorCode } from "../domain/ErrorCode.ts"
 import type { JobId, ProjectId } from "../domain/Ids.ts"
-import type { Json } from "../domain/Json.ts"
+import type { Json } from "../domain/givenValues.ts"
 import type { GivenSettings } from "../engine/EngineConfig.ts"
 import type { Kind, TypesOf } from "../kinds/KindDefinition.ts"
 import type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "../ports/adapters.ts"

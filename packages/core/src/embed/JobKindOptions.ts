@@ -1,5 +1,5 @@
 import type { BuiltInErrorCode } from "../domain/ErrorCode.ts"
-import type { JsonObject } from "../domain/Json.ts"
+import type { JsonObject } from "../domain/givenValues.ts"
 import type { JsonCheck } from "../kinds/JsonTypes.ts"
 import type {
   AnySchema,

@@ -4,13 +4,13 @@ import type { JobId } from "../domain/Ids.ts"
 import { billingOf, errorMessageOf, type Job as StoredJob, progressOf, submittedOf } from "../domain/index.ts"
 import type { Billing } from "../domain/Job.ts"
 import { callerMetadata } from "../domain/JobMetadata.ts"
-import type { JsonObject } from "../domain/Json.ts"
 import type { Priority } from "../domain/Priority.ts"
+import type { JsonObject } from "../domain/givenValues.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
 import type { Progress } from "../domain/Progress.ts"
 import type { Engine } from "../engine/index.ts"
 import type { JobKind } from "../kinds/index.ts"
 import type { ErrorCodeOf, Kind, OutputOf, TypesOf } from "../kinds/KindDefinition.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
 
 /** Fields of every job. Times are `Date`s by the store's clock. */
 export interface JobFields<Name extends string = string> {

@@ -1,6 +1,6 @@
 import type { JobMode } from "../domain/Access.ts"
 import type { JobId } from "../domain/Ids.ts"
-import type { Json } from "../domain/Json.ts"
+import type { Json } from "../domain/givenValues.ts"
 import type { Priority, PriorityName } from "../domain/Priority.ts"
 import type { MissedTicks, Overlap } from "../domain/Schedule.ts"
 import type { InputOf, Kind } from "../kinds/KindDefinition.ts"

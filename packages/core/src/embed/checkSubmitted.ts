@@ -9,8 +9,8 @@ import {
   requireOptions,
 } from "../domain/index.ts"
 import { isPlainObject, unknownName } from "../domain/givenValues.ts"
-import { maxPrerequisites, type MetadataValue, type Submitted } from "../domain/JobMetadata.ts"
 import { asJson, jsonProblem } from "../kinds/readBySchema.ts"
+import { maxPrerequisites, type MetadataValue, type Submitted } from "../domain/JobMetadata.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import type { SubmitOptions, UniqueOptions } from "./EmbeddedEngine.ts"

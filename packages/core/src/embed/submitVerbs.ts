@@ -9,6 +9,7 @@ import { authorize, type JobMode, type Json, requireNumber, requireOptions } fro
 import type { JobTrace } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { isDate, isPlainObject, requireSignal } from "../domain/givenValues.ts"
+import { fieldOf } from "../providers/ProviderError.ts"
 import { acceptedOf, type SettleJob } from "../engine/createJob.ts"
 import {
   type AcceptedJob,
@@ -19,15 +20,13 @@ import {
   type JobRequest,
 } from "../engine/index.ts"
 import { maxDelayMs, traceIn } from "../engine/prepareJob.ts"
-import { inSpan } from "../engine/spans.ts"
+import { inSpan, outsideOfCallers } from "../engine/spans.ts"
 import type { JobKind, Kind } from "../kinds/index.ts"
 import { callerOf, requireIdempotencyKey, requireMode, submissionFields, verbOptions } from "./checkOptions.ts"
 import { submittedFor, uniqueFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { type FinishedJob, type OnFinished, type SubmittedJob, toJobResult } from "./JobResult.ts"
-import { outsideOfCallers } from "../engine/callers.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

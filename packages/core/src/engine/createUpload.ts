@@ -5,7 +5,7 @@ import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import type { NewUpload } from "../domain/Upload.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
-import { correctUnknown, fieldRules } from "../kinds/requestReader.ts"
+import { correctUnknown, fieldRules } from "../kinds/readBySchema.ts"
 import { EngineConfig } from "./EngineConfig.ts"
 import { storageFull } from "./createJob.ts"
 

@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
 import {
@@ -16,6 +17,7 @@ import {
   Switchboard,
   UploadStore,
 } from "../ports/index.ts"
+import { inProgramContext } from "./programContext.ts"
 
 /** Attributes of a span, its kind, and its parent if that is not the current span. */
 export type SpanOptions = Pick<Tracer.SpanOptions, "kind" | "parent"> & {
@@ -124,3 +126,30 @@ export const layerStoreSpans: Layer.Layer<Stores, never, Stores> = Layer.effectC
     return Context.mergeAll(...added) as Context.Context<Stores>
   }),
 )
+
+/**
+ * Returns the span that is active where the program calls the engine; `undefined` without one. An adapter of telemetry provides
+ * it, because only the program's own tracing knows.
+ */
+export const CallerSpan = Context.Reference<(() => Tracer.AnySpan | undefined) | undefined>(
+  "@kiln/core/engine/CallerSpan",
+  { defaultValue: () => undefined },
+)
+
+/** Returns the context with the caller's active span as the parent of spans, if there is one. */
+export const underCaller = <R>(context: Context.Context<R>): Context.Context<R> => {
+  const span = Context.get(context, CallerSpan)?.()
+  return span === undefined ? context : Context.add(context, Tracer.ParentSpan, span)
+}
+
+/**
+ * Calls a function of the program for a job. It sees no `AsyncLocalStorage` of a caller: a fiber that runs jobs is resumed by whatever
+ * happens next in the process, such as the request of another user. The fiber's span stays active.
+ */
+export const outsideOfCallers = <A>(call: () => A): A => {
+  const fiber = Fiber.getCurrent()
+  const activate = fiber?.getRef(Tracer.Tracer).context
+  return inProgramContext(() =>
+    fiber === undefined || activate === undefined ? call() : activate({ "~effect/Effect/evaluate": call }, fiber),
+  )
+}

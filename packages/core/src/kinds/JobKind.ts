@@ -1,5 +1,5 @@
 import type * as Effect from "effect/Effect"
-import { meters as builtInMeters, type Json, type JsonObject } from "../domain/index.ts"
+import { type Json, type JsonObject, meters as builtInMeters } from "../domain/index.ts"
 import type { Gate } from "../domain/Gate.ts"
 import type { KeyScope } from "../domain/Access.ts"
 import type { Meter, Usage } from "../domain/Billing.ts"
@@ -19,8 +19,13 @@ import type {
   Running,
   SchemaOutput,
 } from "./KindDefinition.ts"
-import { readBySchema, type ValueSchema } from "./readBySchema.ts"
-import { type RequestReader, requestReader, type RequestSchema } from "./requestReader.ts"
+import {
+  readBySchema,
+  type RequestReader,
+  requestReader,
+  type RequestSchema,
+  type ValueSchema,
+} from "./readBySchema.ts"
 
 /** The complete definition of one kind of job. Engine, worker and stores use nothing else. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {

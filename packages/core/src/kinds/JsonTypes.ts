@@ -1,4 +1,4 @@
-import type { Json } from "../domain/Json.ts"
+import type { Json } from "../domain/givenValues.ts"
 
 // The compiler finds in a type what `jsonProblem` finds in a value, and says it in the same words.
 

@@ -1,7 +1,7 @@
 import type { KeyScope } from "../domain/Access.ts"
 import type { BuiltInMeter, Meter } from "../domain/Billing.ts"
 import type { BuiltInErrorCode, ErrorCode } from "../domain/ErrorCode.ts"
-import type { Json } from "../domain/Json.ts"
+import type { Json } from "../domain/givenValues.ts"
 import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { JsonCheck } from "./JsonTypes.ts"

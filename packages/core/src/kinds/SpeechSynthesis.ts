@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { limits } from "../domain/index.ts"
-import { Text, VoiceName } from "./fields.ts"
+import { providerVoice, Text, VoiceName } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
-import { providerVoice, type Voices } from "./Voices.ts"
+import type { Voices } from "./Voices.ts"
 
 /** Converts text to speech. */
 export const SpeechSynthesis = (voices: Voices) =>

@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
 import type { Reply } from "../providers/index.ts"
-import { IntegerBetween, Text, UploadReference, VoiceName } from "./fields.ts"
+import { IntegerBetween, providerVoice, Text, UploadReference, VoiceName } from "./fields.ts"
 import type { AttemptContext, MeasuredAudio } from "./AttemptContext.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"
-import { providerVoice, type Voices } from "./Voices.ts"
+import type { Voices } from "./Voices.ts"
 
 const request = (voices: Voices) =>
   Schema.Struct({

@@ -13,9 +13,3 @@ export const defaultVoices: Voices = {
   byName: Object.fromEntries(defaultVoiceNames.map((name) => [name, name])),
   default: defaultVoiceNames[0],
 }
-
-/** Returns the provider's voice for a request's voice, which validation has already checked. */
-export const providerVoice = (voices: Voices, name: string | undefined): string => {
-  const voice = name ?? voices.default
-  return Object.hasOwn(voices.byName, voice) ? (voices.byName[voice] ?? voice) : voice
-}

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import { audioFormats, isStorableText, limits } from "../domain/index.ts"
-import "./requestReader.ts"
-import { fieldRules } from "./requestReader.ts"
+import "./readBySchema.ts"
+import { fieldRules } from "./readBySchema.ts"
 import type { Voices } from "./Voices.ts"
 
 /** Counts Unicode code points, and stops counting past the limit. */
@@ -111,3 +111,9 @@ const makeVoiceName = (voices: Voices) => {
 
 const documentedNames = (names: ReadonlyArray<string>) =>
   Schema.String.check(Schema.makeFilter(() => true, { toJsonSchema: () => [{ enum: [...names] }, true] }))
+
+/** Returns the provider's voice for a request's voice, which validation has already checked. */
+export const providerVoice = (voices: Voices, name: string | undefined): string => {
+  const voice = name ?? voices.default
+  return Object.hasOwn(voices.byName, voice) ? (voices.byName[voice] ?? voice) : voice
+}

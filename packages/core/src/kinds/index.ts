@@ -7,12 +7,15 @@ export {
   type RequestReader,
   type RequestSchema,
   requestReader,
-} from "./requestReader.ts"
+  type StandardSchema,
+  type StandardResult,
+  type StandardIssue,
+  isStandardSchema,
+} from "./readBySchema.ts"
 export { portsOf, closedKinds, switchesOf } from "./installedKinds.ts"
-export { IntegerBetween, OneOf, PositiveUpTo, Text, UploadReference } from "./fields.ts"
+export { IntegerBetween, OneOf, PositiveUpTo, providerVoice, Text, UploadReference } from "./fields.ts"
 export * from "./AttemptContext.ts"
 export type { BatchedJob, BatchedResult, KindBatch, RunBatch } from "./JobBatch.ts"
 export * from "./JobKind.ts"
 export * from "./KindDefinition.ts"
-export { type StandardSchema, type StandardResult, type StandardIssue, isStandardSchema } from "./readBySchema.ts"
 export * from "./Voices.ts"

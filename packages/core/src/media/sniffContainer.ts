@@ -1,5 +1,4 @@
-import { readEbmlNumber } from "./bytes.ts"
-import { mpegFrameAt } from "./frames.ts"
+import { mpegFrameAt, readEbmlNumber } from "./bytes.ts"
 
 /**
  * The container of a file, as its first bytes show it. `m4a` is missing: it is mp4 under another name, and the brand that would

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Tracer from "effect/Tracer"
 import type { Telemetry } from "../embed/openEmbedded.ts"
-import { CallerSpan } from "../engine/callers.ts"
+import { CallerSpan } from "../engine/spans.ts"
 import {
   providerCallBoundaries,
   providerCalls,

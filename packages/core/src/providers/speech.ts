@@ -1,6 +1,5 @@
-import { crc16, startsWith, viewOf } from "../media/bytes.ts"
+import { adtsFrameAt, afterTags, crc16, type Frame, mpegFrameAt, startsWith, viewOf } from "../media/bytes.ts"
 import { boxAt, chunkAt, dataBytes, elementAt } from "../media/containers.ts"
-import { adtsFrameAt, afterTags, type Frame, mpegFrameAt } from "../media/frames.ts"
 import { checkBytes, type GeneratedFile, resultInvalid } from "./ProviderError.ts"
 import { providerPort } from "./ProviderPort.ts"
 

@@ -1,8 +1,15 @@
 import { describe, expect, it } from "vitest"
 import { formatApiKey } from "../../src/domain/Access.ts"
-import { canonicalJson } from "../../src/domain/Json.ts"
+import {
+  canonicalJson,
+  givenField,
+  isError,
+  isPlainObject,
+  isTaggedError,
+  readSafely,
+  valueOf,
+} from "../../src/domain/givenValues.ts"
 import { describeDiskProblem, DiskProblem } from "../../src/domain/diskProblem.ts"
-import { givenField, isError, isPlainObject, isTaggedError, readSafely, valueOf } from "../../src/domain/givenValues.ts"
 
 const revoked = (): object => {
   const { proxy, revoke } = Proxy.revocable({}, {})

@@ -16,8 +16,7 @@ import {
 } from "@kiln/core/domain"
 import { asStep, type Exchange, jsonReply, noContent, Refusal, type Reply, whenReady } from "../server/Exchange.ts"
 import type { Hold } from "../server/JobWaits.ts"
-import type { Handler } from "../server/Router.ts"
-import { preferredWait } from "../wire/requestHeaders.ts"
+import type { Handler } from "../server/app.ts"
 import { fileUrlExpiry, signDownload } from "../wire/SignedUrls.ts"
 import { jobUrl } from "./createJob.ts"
 import type { HandlerContext } from "./HandlerContext.ts"
@@ -180,4 +179,26 @@ const outputBody = (
   for (const { id, name } of job.files) entries.push([`${names.toWire(name)}_url`, fileUrl(id)])
   // Not by assignment: `__proto__` is a name like any other.
   return Object.fromEntries(entries)
+}
+
+/** Longest wait in seconds that a poll is held for. */
+const mostWaitSeconds = 30
+
+const WAIT = /^wait\s*=\s*(?:([0-9]{1,9})|"([0-9]{1,9})")\s*(?:;.*)?$/i
+
+/**
+ * Returns the seconds of the preference `wait` in `Prefer` (RFC 7240), at most 30; `undefined` without a valid one. Only the first
+ * `wait` counts, and other preferences are ignored.
+ */
+export const preferredWait = (values: ReadonlyArray<string> | undefined): number | undefined => {
+  if (values === undefined) return undefined
+  const first = values
+    .join(",")
+    .slice(0, 1_024)
+    .split(",")
+    .map((preference) => preference.trim())
+    .find((preference) => /^wait\s*(?:[=;]|$)/i.test(preference))
+  const [, token, quoted] = first === undefined ? [] : (WAIT.exec(first) ?? [])
+  const seconds = token ?? quoted
+  return seconds === undefined ? undefined : Math.min(Number(seconds), mostWaitSeconds)
 }

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type BodyBroken, readJsonObject } from "../server/body.ts"
 import { asStep, Refusal, type Reply } from "../server/Exchange.ts"
-import type { Handler } from "../server/Router.ts"
+import type { Handler } from "../server/app.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { fieldProblem } from "./fields.ts"
 import { modelsOf } from "./models.ts"

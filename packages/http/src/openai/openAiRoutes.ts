@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { jsonReply, Refusal } from "../server/Exchange.ts"
-import type { Handler, Route } from "../server/Router.ts"
+import type { Handler, Route } from "../server/app.ts"
 import { createImages } from "./createImages.ts"
 import { createSpeech } from "./createSpeech.ts"
 import { createTranscription } from "./createTranscription.ts"

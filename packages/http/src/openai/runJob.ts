@@ -5,7 +5,7 @@ import { errorMessageOf, type Grant, isFinished, type Job, type KeyLimits } from
 import type { OfferedKind } from "../handlers/offerKinds.ts"
 import { refusalFor } from "../handlers/refusalFor.ts"
 import { asStep, type Exchange, jsonReply, Refusal, type Reply } from "../server/Exchange.ts"
-import { parseIdempotencyKey } from "../wire/requestHeaders.ts"
+import { parseIdempotencyKey } from "../handlers/createJob.ts"
 import type { OpenAiContext } from "./OpenAiContext.ts"
 import type { OpenAiKind } from "./models.ts"
 

@@ -7,7 +7,7 @@ import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import { newKey } from "../newKey.ts"
 import { readJsonObject } from "../server/body.ts"
 import { jsonReply, Refusal } from "../server/Exchange.ts"
-import type { Handler, Route } from "../server/Router.ts"
+import type { Handler, Route } from "../server/app.ts"
 import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
 import { AliveKeys } from "./AliveKeys.ts"
 

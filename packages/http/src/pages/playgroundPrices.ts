@@ -3,7 +3,7 @@ import type { Board, StoreUnavailable } from "@kiln/core/domain"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
 import type { Authenticate } from "../server/Authenticator.ts"
 import { asStep, jsonReply, Refusal } from "../server/Exchange.ts"
-import type { Handler, Route } from "../server/Router.ts"
+import type { Handler, Route } from "../server/app.ts"
 
 /** Prices change rarely; visitors are many. */
 const keptFor = "5 seconds"

@@ -1,8 +1,9 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import { type ErrorEnvelope, errorCatalogue, type RefusalCode } from "@kiln/client/api"
+import { errorCatalogue, type ErrorEnvelope, type RefusalCode } from "@kiln/client/api"
 import { isId, type JobId, type KeyId, type KeyLimits, type ProjectId } from "@kiln/core/domain"
+import type { RateLimitDecision, RateLimitName } from "../wire/RateLimiter.ts"
 import type { RequestSource } from "./RequestSource.ts"
 
 /** Maximum length of a JSON body in bytes, inclusive. */
@@ -154,3 +155,12 @@ export const whenReady = <A extends object, B, E>(
 /** Returns the check as a step. */
 export const asStep = <A extends object>(ready: Ready<A>): Effect.Effect<A, Refusal> =>
   Effect.isEffect(ready) ? ready : Effect.succeed(ready)
+
+/** Returns the header fields of a limit (draft-ietf-httpapi-ratelimit-headers); empty if it is disabled. */
+export const rateLimitHeaders = (name: RateLimitName, decision: RateLimitDecision): Readonly<Record<string, string>> =>
+  decision.limit === 0
+    ? {}
+    : {
+        "RateLimit-Policy": `"${name}";q=${decision.limit};w=60`,
+        RateLimit: `"${name}";r=${decision.remaining};t=${decision.resetSeconds}`,
+      }

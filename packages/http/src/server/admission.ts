@@ -12,15 +12,9 @@ import {
 } from "@kiln/core/domain"
 import { type PortionSource, TokenPortion } from "@kiln/core/effect"
 import type { RateLimitStore } from "@kiln/core/ports"
-import {
-  type RateLimitDecision,
-  RateLimiter,
-  rateLimitHeaders,
-  type RateLimits,
-  unlimited,
-} from "../wire/RateLimiter.ts"
+import { type RateLimitDecision, RateLimiter, type RateLimits, unlimited } from "../wire/RateLimiter.ts"
 import { type Authenticate, believedForMs } from "./Authenticator.ts"
-import { asStep, type Exchange, type Ready, Refusal } from "./Exchange.ts"
+import { asStep, type Exchange, rateLimitHeaders, type Ready, Refusal } from "./Exchange.ts"
 
 // A monotonic clock, because the ages of admissions and of portions decide what is asked again.
 const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6

@@ -1,7 +1,7 @@
 import type { RateLimitPolicy } from "@kiln/core/domain"
 import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
-import { type RateLimitDecision, RateLimiter, rateLimitHeaders, type RateLimitName } from "../wire/RateLimiter.ts"
-import { type Exchange, Refusal } from "./Exchange.ts"
+import { type RateLimitDecision, RateLimiter, type RateLimitName } from "../wire/RateLimiter.ts"
+import { type Exchange, rateLimitHeaders, Refusal } from "./Exchange.ts"
 
 /** Takes a token from the bucket of a request's client address, at a time in Unix milliseconds. */
 export type TakeByAddress = (exchange: Exchange, now: number) => RateLimitDecision

@@ -1,5 +1,4 @@
 import { keyLimitNames, type RateLimitPolicy, TOKEN } from "@kiln/core/domain"
-import { parseJsonObject } from "./StrictJson.ts"
 
 /** The rate limits: four groups of operations per API key; failed authentications and full page responses per client address. */
 export const rateLimitNames = [...keyLimitNames, "authentication", "pages"] as const
@@ -114,60 +113,4 @@ export class RateLimiter {
     this.#recent = new Map()
     this.#turnedAtMs = now
   }
-}
-
-/** Returns the header fields of a limit (draft-ietf-httpapi-ratelimit-headers); empty if it is disabled. */
-export const rateLimitHeaders = (name: RateLimitName, decision: RateLimitDecision): Readonly<Record<string, string>> =>
-  decision.limit === 0
-    ? {}
-    : {
-        "RateLimit-Policy": `"${name}";q=${decision.limit};w=60`,
-        RateLimit: `"${name}";r=${decision.remaining};t=${decision.resetSeconds}`,
-      }
-
-export type ParsedRateLimits =
-  | { readonly ok: true; readonly limits: RateLimits }
-  | { readonly ok: false; readonly problem: string }
-
-const MAX_RATE = 1_000_000
-const refused = (problem: string): ParsedRateLimits => ({ ok: false, problem })
-
-const isRate = (value: unknown, min: number): value is number =>
-  typeof value === "number" && Number.isInteger(value) && value >= min && value <= MAX_RATE
-
-/**
- * Parses `KILN_RATE_LIMITS`: `default`, `off`, or JSON like `{"create":{"per_minute":60,"burst":30}}`. Limits that are not
- * listed keep their default, `burst` defaults to `per_minute`, and `"per_minute":0` disables one limit.
- */
-export const parseRateLimits = (text: string): ParsedRateLimits => {
-  const setting = text.trim()
-  if (setting === "default") return { ok: true, limits: defaultRateLimits }
-  const limits: Record<RateLimitName, RateLimitPolicy> = { ...defaultRateLimits }
-  if (setting === "off") {
-    for (const name of rateLimitNames) limits[name] = { perMinute: 0, burst: 0 }
-    return { ok: true, limits }
-  }
-  const json = parseJsonObject(new TextEncoder().encode(setting), { maxDepth: 2 })
-  if (!json.ok) return refused("must be default, off, or a JSON object of limits without duplicate keys")
-  for (const [key, value] of Object.entries(json.value)) {
-    const name = rateLimitNames.find((candidate) => candidate === key)
-    if (name === undefined)
-      return refused(`${JSON.stringify(key)} is not a limit; the limits are ${rateLimitNames.join(", ")}`)
-    const policy = parsePolicy(value)
-    if (typeof policy === "string") return refused(`${name}: ${policy}`)
-    limits[name] = policy
-  }
-  return { ok: true, limits }
-}
-
-const parsePolicy = (value: unknown): RateLimitPolicy | string => {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return "must be an object"
-  const fields = new Map<string, unknown>(Object.entries(value))
-  for (const field of fields.keys())
-    if (field !== "per_minute" && field !== "burst") return "may only contain per_minute and burst"
-  const perMinute = fields.get("per_minute")
-  if (!isRate(perMinute, 0)) return `per_minute must be an integer from 0 (off) to ${MAX_RATE}`
-  const burst = fields.has("burst") ? fields.get("burst") : perMinute
-  if (!isRate(burst, perMinute === 0 ? 0 : 1)) return `burst must be an integer from 1 to ${MAX_RATE}`
-  return { perMinute, burst }
 }

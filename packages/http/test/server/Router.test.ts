@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { noContent } from "../../src/server/Exchange.ts"
-import { Router } from "../../src/server/Router.ts"
+import { Router } from "../../src/server/app.ts"
 
 const handle = () => Effect.succeed(noContent)
 const router = new Router([

@@ -1,7 +1,7 @@
 import { get } from "node:http"
 import { setTimeout as sleep } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { preferredWait } from "../../src/wire/requestHeaders.ts"
+import { preferredWait } from "../../src/handlers/pollJob.ts"
 import type { Service } from "../contract/support/Service.ts"
 import { startService } from "../contract/support/startService.ts"
 

@@ -9,20 +9,17 @@ import { Effect, Exit, Scope, Stream } from "effect"
 import type * as AppModule from "../../src/server/app.ts"
 import type * as BodyModule from "../../src/server/body.ts"
 import type * as ListenerModule from "../../src/server/nodeListener.ts"
-import type { Handler } from "../../src/server/Router.ts"
-import type * as RouterModule from "../../src/server/Router.ts"
+import type { Handler } from "../../src/server/app.ts"
 
 /** The server's modules: the sources, or a copy with a bug. */
-export type Modules = Pick<typeof AppModule, "makeApp"> &
+export type Modules = Pick<typeof AppModule, "makeApp" | "Router"> &
   Pick<typeof BodyModule, "readWholeBody" | "streamBody"> &
-  Pick<typeof ListenerModule, "nodeListener"> &
-  Pick<typeof RouterModule, "Router">
+  Pick<typeof ListenerModule, "nodeListener">
 
 export const loadModules = async (directory: string): Promise<Modules> => ({
   ...((await import(`${directory}/server/app.ts`)) as typeof AppModule),
   ...((await import(`${directory}/server/body.ts`)) as typeof BodyModule),
   ...((await import(`${directory}/server/nodeListener.ts`)) as typeof ListenerModule),
-  ...((await import(`${directory}/server/Router.ts`)) as typeof RouterModule),
 })
 
 /** Number of requests that share a commit. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { matchesEntityTag, preferredCoding } from "../../src/wire/requestHeaders.ts"
+import { matchesEntityTag, preferredCoding } from "../../src/pages/staticDocument.ts"
 
 it.each([
   [undefined, "identity"],

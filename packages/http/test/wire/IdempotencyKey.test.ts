@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { parseIdempotencyKey } from "../../src/wire/requestHeaders.ts"
+import { parseIdempotencyKey } from "../../src/handlers/createJob.ts"
 
 const visible = fc.string({
   unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),

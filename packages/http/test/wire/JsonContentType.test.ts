@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isIdentityEncoding, isJsonContentType } from "../../src/wire/requestHeaders.ts"
+import { isIdentityEncoding, isJsonContentType } from "../../src/server/body.ts"
 
 describe("isJsonContentType", () => {
   it.each([

@@ -1,12 +1,8 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import {
-  defaultRateLimits,
-  parseRateLimits,
-  RateLimiter,
-  rateLimitHeaders,
-  rateLimitNames,
-} from "../../src/wire/RateLimiter.ts"
+import { defaultRateLimits, RateLimiter, rateLimitNames } from "../../src/wire/RateLimiter.ts"
+import { parseRateLimits } from "../../src/HttpConfig.ts"
+import { rateLimitHeaders } from "../../src/server/Exchange.ts"
 
 const policy = fc.record({ perMinute: fc.integer({ min: 1, max: 5000 }), burst: fc.integer({ min: 1, max: 50 }) })
 const START = 1_763_000_000_000

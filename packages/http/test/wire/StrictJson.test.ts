@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { isDeepStrictEqual } from "node:util"
 import { describe, expect, it } from "vitest"
-import { parseJsonObject } from "../../src/wire/StrictJson.ts"
+import { parseJsonObject } from "../../src/server/body.ts"
 
 const parseBytes = (bytes: Uint8Array) => parseJsonObject(bytes, { maxDepth: 16 })
 const parse = (text: string) => parseBytes(new TextEncoder().encode(text))

@@ -3,17 +3,20 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
+import * as Stream from "effect/Stream"
 import { isEngineStep } from "../../domain/Child.ts"
-import { isStorableText } from "../../domain/index.ts"
+import { unknownName, valueOf } from "../../domain/givenValues.ts"
+import { isBytes, isStorableText, jobBlobKey, type OutputFile } from "../../domain/index.ts"
+import { announceBlobs, filesInProgress } from "../../engine/blobs.ts"
 import type { OpenSpan } from "../../engine/spans.ts"
-import type { AttemptError, Child } from "../../kinds/AttemptContext.ts"
+import { type AttemptError, AttemptFailed, type AttemptFile, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
-import type { Claim, NewJob } from "../../ports/index.ts"
-import { nowhere, type Placed } from "../Bag.ts"
+import type { BlobStore, Claim, IdGenerator, JobStore, NewJob } from "../../ports/index.ts"
+import { retrying } from "../repeating.ts"
 import type { EmittedChunks } from "./EmittedChunks.ts"
 import type { IsolatedRun } from "./Isolation.ts"
-import type { HeldLease, LeaseWatch } from "./leases.ts"
+import { type HeldLease, type LeaseWatch, nowhere, type Placed } from "./leases.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 
 /** The functions of a context that use a name. */
@@ -274,3 +277,73 @@ export const storeNow = (
   { claim, claimedAtMs }: Pick<Attempt, "claim" | "claimedAtMs">,
   watch: Pick<LeaseWatch, "now">,
 ): number => (claim.job.phaseStartedAt ?? 0) + Math.max(0, Math.floor(watch.now() - claimedAtMs))
+
+/** Maximum bytes of a file whose kind states no limit. No valid answer to a built-in kind is larger. */
+const defaultMaxBytes = 64 * 1_024 * 1_024
+
+/** About 15 seconds. The attempt does not wait for a blob store that is unavailable for longer. */
+const putRetries = 20
+
+interface FileServices {
+  readonly blobs: BlobStore["Service"]
+  readonly ids: IdGenerator["Service"]
+  readonly store: JobStore["Service"]
+}
+
+/** Writes one file of an attempt. It is durable when the write succeeds; if it fails, nothing of it can be read. */
+export const writeFile = Effect.fnUntraced(function* (
+  { blobs, ids, store }: FileServices,
+  { claim: { job, token }, kind, written }: Attempt,
+  name: string,
+  { data, mediaType }: AttemptFile,
+) {
+  if (!kind.files.includes(name))
+    return yield* Effect.die(
+      new KindBug(unknownName(`file "${name}" of ${kind.name}: declare it in files`, name, kind.files)),
+    )
+  const blobKey = jobBlobKey(job.id, token, name)
+  if (!isStorableText(mediaType))
+    return yield* Effect.die(
+      new KindBug(
+        `writeFile("${name}") expects { data, mediaType }, and mediaType must be text without U+0000 or unpaired surrogates`,
+      ),
+    )
+  const maxBytes = valueOf(kind.fileLimits, name) ?? defaultMaxBytes
+  // A stream cannot be read again, so a write is repeated only if it did not begin.
+  let begun = false
+  const content: Stream.Stream<Uint8Array, AttemptError> = isBytes(data)
+    ? Stream.succeed(data)
+    : Stream.suspend(() => {
+        begun = true
+        return piecesOf(name, data)
+      })
+  // What the file contains may have been paid for: an outage of the store must not make a retry pay for it again.
+  yield* Effect.retry(announceBlobs(store), retrying)
+  written.push(blobKey)
+  const info = yield* Effect.mapError(
+    Effect.retry(filesInProgress(blobs).writing(blobs.put(blobKey, content, { maxBytes })), {
+      schedule: retrying,
+      while: (error) => error._tag === "BlobUnavailable" && !begun,
+      times: putRetries,
+    }),
+    (error) => (error._tag === "BlobTooLarge" ? tooLarge(name, maxBytes) : error),
+  )
+  return { id: ids.next("fil"), name, blobKey, mediaType, ...info } satisfies OutputFile
+})
+
+/** Returns the data as a stream of bytes. Checks it at run time, because JavaScript code may pass anything. */
+const piecesOf = (name: string, data: unknown): Stream.Stream<Uint8Array, AttemptError> => {
+  const bug = new KindBug(`the data of file "${name}" must be bytes, or a stream of bytes`)
+  if (!Stream.isStream(data)) return Stream.die(bug)
+  return Stream.map(data as Stream.Stream<unknown, AttemptError>, (piece) => {
+    if (!isBytes(piece)) throw bug
+    return piece
+  })
+}
+
+const tooLarge = (name: string, maxBytes: number) =>
+  new AttemptFailed({
+    errorCode: "result_invalid",
+    retry: true,
+    detail: `the file "${name}" is larger than ${maxBytes} bytes; files.${name}.maxBytes of its kind sets the limit`,
+  })

@@ -21,7 +21,7 @@ import { KindBug } from "../../kinds/KindBug.ts"
 import { measureUpload } from "../../kinds/uploadedAudio.ts"
 import { type BlobStore, type Claim, MediaProbe } from "../../ports/index.ts"
 import { type AnyProvider, builtInPorts, callProvider, type ProviderCall } from "../../providers/index.ts"
-import { type Attempt, storeNow } from "./Attempt.ts"
+import { type Attempt, storeNow, writeFile } from "./Attempt.ts"
 import { type AttemptServices, attemptServices } from "./AttemptServices.ts"
 import { ownersVerbs, submittingVerbs } from "./attemptEngine.ts"
 import { cannotGoOn } from "./AttemptEnd.ts"
@@ -32,7 +32,6 @@ import { fromKept, keepStep, toKept } from "./keepStep.ts"
 import type { LeaseWatch } from "./leases.ts"
 import { ProgressReports } from "./ProgressReports.ts"
 import { awaitSignal, sleepUntil, type WaitServices } from "./waiting.ts"
-import { writeFile } from "./writeFile.ts"
 
 /** Returns the function that builds the context of a kind's `run`, for the attempts of one worker. */
 export const attemptContexts = Effect.fnUntraced(function* (watch: LeaseWatch) {

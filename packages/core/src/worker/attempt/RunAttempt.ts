@@ -21,7 +21,7 @@ import { attemptWork } from "./attemptWork.ts"
 import { needsIsolation } from "./Isolation.ts"
 import { HeldLease } from "./leases.ts"
 import { type LoggedEnd, readEnd } from "./readEnd.ts"
-import { endWriter, isWritten, leaseLost, type Settled, type Tried, type Written } from "./writeEnd.ts"
+import { endWriter, leaseLost, type Settled, type Tried, type Written } from "./writeEnd.ts"
 
 type Needs =
   | JobStore
@@ -307,3 +307,5 @@ export const stopAll = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
     for (const attempt of stopped) attempt.stop()
     return allEnded(stopped)
   })
+
+export const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"

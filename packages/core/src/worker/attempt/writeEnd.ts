@@ -7,11 +7,10 @@ import * as Random from "effect/Random"
 import { afterFailure, type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import type { AttemptWait, Job, Parking, StoreUnavailable } from "../../domain/index.ts"
-import { outsideOfCallers } from "../../engine/callers.ts"
+import { inSpan, outsideOfCallers } from "../../engine/spans.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit, type GroupedVerb } from "../../engine/GroupCommit.ts"
 import { type JobEvent, JobEvents, type JobRef, refOf } from "../../engine/JobEvents.ts"
-import { inSpan } from "../../engine/spans.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { type Deferral, type FencedOutcome, JobStore } from "../../ports/index.ts"
 import { ProviderPaused } from "../../providers/circuitBreaker.ts"
@@ -29,8 +28,6 @@ type Write = Effect.Effect<Outcomes, StoreUnavailable>
 
 /** The result of one attempt to write an end. */
 export type Tried = Exit.Exit<Outcomes, StoreUnavailable>
-
-export const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"
 
 /** A try that the store refused, or whose answer no longer matters. */
 export const leaseLost: Tried = Exit.succeed(["LeaseLost"])

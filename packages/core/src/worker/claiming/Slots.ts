@@ -23,9 +23,8 @@ import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 import { Batches } from "../attempt/Batches.ts"
 import { makeIsolation } from "../attempt/Isolation.ts"
-import { LeaseWatch } from "../attempt/leases.ts"
+import { Bag, LeaseWatch } from "../attempt/leases.ts"
 import type { Settled } from "../attempt/writeEnd.ts"
-import { Bag } from "../Bag.ts"
 import { Rates, servedBy } from "./conditions.ts"
 
 /**
