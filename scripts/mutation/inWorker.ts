@@ -1,5 +1,6 @@
 // Loads the tests named by scripts/mutation/runner.ts once, and runs them again and again for one mutant after the other. Loading
 // them takes longer than running most of them.
+import { basename } from "node:path"
 import { BroadcastChannel } from "node:worker_threads"
 import { describe, inject, TestRunner, test } from "vitest"
 import { type MutantCoverage, receive, type Request, type Response, send, type TestRun } from "./messages.ts"
@@ -38,12 +39,13 @@ const yieldOf = ({ kills, longestMs, ms }: Known): number => (kills + 0.2) / Mat
 
 /** Tests of the source's own file come first, then those that often detect mutants in little time. */
 const byYield =
-  (source: string) =>
+  (ownTests: ReadonlyArray<string>) =>
   (one: Known, other: Known): number =>
-    Number(isOf(other, source)) - Number(isOf(one, source)) || yieldOf(other) - yieldOf(one)
+    Number(isIn(other, ownTests)) - Number(isIn(one, ownTests)) || yieldOf(other) - yieldOf(one)
 
-/** Whether a test is one of `groupCommit.test.ts` for `GroupCommit.ts`. */
-const isOf = ({ id }: Known, source: string): boolean => id.toLowerCase().includes(`/${source}.test.ts#`)
+/** Whether a test is in one of these files: `groupcommit` is `groupCommit.test.ts`. */
+const isIn = ({ id }: Known, files: ReadonlyArray<string>): boolean =>
+  files.includes(basename(id.slice(0, id.indexOf("#")), ".test.ts").toLowerCase())
 
 const learn = async (task: Task, file: string, names: ReadonlyArray<string>, suites: ReadonlyArray<Suite>) => {
   if (task.mode !== "run" && task.mode !== "queued") return
@@ -121,7 +123,7 @@ const dryRun = async (): Promise<Response> => {
 const mutantRun = async ({
   activeMutant,
   hitLimit,
-  source,
+  ownTests,
   tests,
   times,
 }: Extract<Request, { readonly type: "mutant" }>) => {
@@ -134,7 +136,7 @@ const mutantRun = async ({
   const chosen = tests === undefined ? [...known.values()] : tests.flatMap((id) => known.get(id) ?? [])
   const runs: Array<TestRun> = []
   let isStained = false
-  for (const one of chosen.sort(byYield(source))) {
+  for (const one of chosen.sort(byYield(ownTests))) {
     instrumented.activeMutant = activeMutant
     const run = await runTest(one)
     instrumented.activeMutant = undefined

@@ -24,8 +24,8 @@ export type Request =
       readonly type: "mutant"
       readonly activeMutant: string
       readonly hitLimit: number | undefined
-      /** Name of the file with the mutant, in lower case and without an extension. */
-      readonly source: string
+      /** Names of the test files to try first, in lower case and without an extension. */
+      readonly ownTests: ReadonlyArray<string>
       /** All if `undefined`. */
       readonly tests: ReadonlyArray<string> | undefined
       /** How long each test took without a mutant, in milliseconds. */

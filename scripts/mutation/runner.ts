@@ -1,6 +1,6 @@
 // A test runner for Stryker that keeps the tests loaded: a test of this repository takes milliseconds, and loading them took seconds for
 // each mutant.
-import { globSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { BroadcastChannel } from "node:worker_threads"
 import { createVitest, type Vitest } from "vitest/node"
@@ -16,6 +16,12 @@ interface MutantRun {
 const testsOf = (globs: string): ReadonlyArray<string> => {
   const found = globs.split(" ").flatMap((glob) => globSync(glob).toSorted())
   return [...new Set(found)].map((file) => join(process.cwd(), file))
+}
+
+/** Returns the names of a source's own tests: `leaseWatch` for a file that exports `LeaseWatch`, and the name of the file. */
+const ownTestsOf = (source: string): ReadonlyArray<string> => {
+  const exported = readFileSync(source, "utf8").matchAll(/^export (?:abstract )?(?:class|const|interface|type) (\w+)/gm)
+  return [basename(source, ".ts"), ...[...exported].flatMap(([, name]) => name ?? [])].map((name) => name.toLowerCase())
 }
 
 class LoadedTestRunner {
@@ -59,7 +65,7 @@ class LoadedTestRunner {
       type: "mutant" as const,
       activeMutant: activeMutant.id,
       hitLimit,
-      source: basename(activeMutant.fileName, ".ts").toLowerCase(),
+      ownTests: ownTestsOf(activeMutant.fileName),
       tests: testFilter,
       times: this.#times,
     }
