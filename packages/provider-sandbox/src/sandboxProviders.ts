@@ -74,7 +74,7 @@ const voices: ReadonlySet<string> = new Set([FALLBACK_VOICE, "echo", "fable", "n
 const samples = new Map<string, Uint8Array>()
 
 /** Returns a spoken MP3 from this package: one for each default voice. Any other voice gets the first. */
-export const makeSpeech = (steer: Steer) =>
+const makeSpeech = (steer: Steer) =>
   effectProvider(
     "speech",
     Effect.fnUntraced(function* ({ text, voice }, call) {
@@ -136,12 +136,9 @@ export const parseSteering = (text: string): Steering | undefined => {
  * Does what a steering text asks for: fails, defers the job, or succeeds so that the normal answer follows. A delay is
  * requested once and holds no worker slot, so that test keys cannot fill a worker with waiting jobs.
  */
-export type Steer = (
-  text: string | undefined,
-  call: ProviderCall,
-) => Effect.Effect<void, ProviderFailure | ProviderPostponed>
+type Steer = (text: string | undefined, call: ProviderCall) => Effect.Effect<void, ProviderFailure | ProviderPostponed>
 
-export const followSteering: Steer = (text, call) => {
+const followSteering: Steer = (text, call) => {
   const steering = text === undefined ? undefined : parseSteering(text)
   switch (steering?._tag) {
     case "Fail":
@@ -157,7 +154,7 @@ export const followSteering: Steer = (text, call) => {
   }
 }
 
-export const ignoreSteering: Steer = () => Effect.void
+const ignoreSteering: Steer = () => Effect.void
 
 const askedFor = (errorCode: BuiltInErrorCode, retry: boolean): ProviderFailure =>
   new ProviderFailure({ errorCode, retry, detail: "the request told the sandbox to fail" })

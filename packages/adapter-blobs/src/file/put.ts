@@ -143,7 +143,7 @@ const baseOf = (key: string): string => `${key.replaceAll("/", ".")}.`
 /** Only such a name is ours: `tmp` may hold other files, for example if the data directory is `/var`. */
 const ours = /^[0-9a-z]+(\.[0-9a-z]+)*\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.part$/
 
-export const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
+const temporaryName = (key: string, uuid: string): string => baseOf(key) + uuid + SUFFIX
 
 /**
  * Removes the temporary files of the key `prefix` and of keys below it. A put in progress then has nothing to rename into place, and

@@ -167,7 +167,7 @@ const firstPath = (issue: SchemaIssue.Issue): ReadonlyArray<PropertyKey> => {
 }
 
 /** Validates a value. Throws `KindBug` if the schema returns a promise, of any realm, or no result at all. */
-export const validated = <Output>(schema: StandardSchema<unknown, Output>, value: unknown): StandardResult<Output> => {
+const validated = <Output>(schema: StandardSchema<unknown, Output>, value: unknown): StandardResult<Output> => {
   const result: unknown = schema["~standard"].validate(value)
   if (isResult<Output>(result)) return result
   // Nothing awaits the promise, so its rejection must not become an unhandled one.

@@ -109,7 +109,7 @@ export const discardBody = (exchange: Exchange, maxBytes: number): Effect.Effect
       : Effect.void,
   )
 
-const maxDepth = 16
+const maxJsonDepth = 16
 
 const messages: Partial<Record<string, string>> = {
   empty: "The body is empty. Send a JSON object.",
@@ -117,7 +117,7 @@ const messages: Partial<Record<string, string>> = {
   not_an_object:
     "The body must be one JSON object, not an array, a string or another JSON value. Encode the object as JSON only once.",
   duplicate_key: "The body has a duplicate key in an object. Send each field once.",
-  too_deep: `The body is nested more than ${maxDepth} levels deep.`,
+  too_deep: `The body is nested more than ${maxJsonDepth} levels deep.`,
 }
 
 /** Returns what to change so that the body has a type that is accepted. */
@@ -151,7 +151,7 @@ export const readJsonObject = (exchange: Exchange): Effect.Effect<Record<string,
     )
   if ((exchange.contentLength ?? 0) > maxJsonBytes) return Effect.fail(new Refusal({ code: "body_too_large" }))
   return Effect.flatMap(readWholeBody(exchange, maxJsonBytes), (bytes) => {
-    const parsed = parseJsonObject(bytes, { maxDepth })
+    const parsed = parseJsonObject(bytes, { maxDepth: maxJsonDepth })
     if (parsed.ok) return Effect.succeed(parsed.value)
     const message = parsed.problem === "syntax" ? syntaxMessage(bytes) : messages[parsed.problem]
     return Effect.fail(new Refusal({ code: "invalid_json", ...(message !== undefined && { message }) }))

@@ -308,4 +308,4 @@ export const stopAll = (attempts: Iterable<Attempt>): Effect.Effect<void> =>
     return allEnded(stopped)
   })
 
-export const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"
+const isWritten = (tried: Tried): boolean => Exit.isSuccess(tried) && tried.value[0] === "Written"
