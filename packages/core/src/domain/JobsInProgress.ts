@@ -224,9 +224,9 @@ const take = <Key>(by: Map<Key, TakenSlots>, key: Key, count: number, firstEnd: 
 /** A lane's place in the order: by `turn`, then by `since`, then by `id`. A lane has the waiting jobs of one project, kind, version and mode. */
 export interface LaneTurn extends Limited {
   readonly id: number
-  /** Virtual time: the number of turns that a lane has had, or those of the last lane served, if these are more. */
+  /** Virtual time: the number of turns that a lane has had, or those of the last lane served, if more. */
   readonly turn: number
-  /** Its own turn, which may be behind the last lane served. Of lanes that wait for room, the one served longest ago has the lowest. */
+  /** Its own turn, maybe behind the last lane served: of lanes that wait for room, the one served longest ago has the lowest. */
   readonly since: number
 }
 
@@ -239,13 +239,12 @@ export interface LaneLine<Lane extends LaneTurn> {
   readonly advance: () => void
 }
 
-const comesBefore = (a: LaneTurn, b: LaneTurn): boolean =>
-  a.turn === b.turn ? a.since < b.since || (a.since === b.since && a.id < b.id) : a.turn < b.turn
+const comesBefore = (a: LaneTurn, b: LaneTurn): boolean => (a.turn - b.turn || a.since - b.since || a.id - b.id) < 0
 
 /**
  * Start-time fair queueing: the lane with the lowest turn is served, one job, and returns one turn later. So a lane with few jobs waits
  * for at most one job of each other lane, however many those have. Lanes at a limit are skipped: a claim frees no capacity, so a full
- * lane stays full. Served lanes leave about in order, so they return about in order, and a sorted queue holds them.
+ * lane stays full. Served lanes return about in the order in which they leave.
  */
 export class ClaimPlan<Lane extends LaneTurn> {
   readonly #lines: ReadonlyArray<LaneLine<Lane>>
@@ -287,10 +286,7 @@ export class ClaimPlan<Lane extends LaneTurn> {
   serve(lane: Lane): Lane {
     const next = { ...lane, turn: lane.turn + 1, since: lane.turn + 1 }
     let place = this.#served.length
-    for (; place > this.#nextServed; place -= 1) {
-      const before = this.#served[place - 1]
-      if (before === undefined || !comesBefore(next, before)) break
-    }
+    while (place > this.#nextServed && comesBefore(next, this.#served[place - 1] ?? next)) place -= 1
     this.#served.splice(place, 0, next)
     return next
   }
