@@ -259,7 +259,7 @@ export class ClaimPlan<Lane extends LaneTurn> {
     this.#running = running
   }
 
-  /** Takes the lane whose turn it is; `undefined` if no lane is left that is not full. */
+  /** Takes the lane whose turn it is; `undefined` if all that are left are full. */
   take(): Lane | undefined {
     let lane = this.#takeAny()
     while (lane !== undefined && this.#running.isFull(lane)) lane = this.#takeAny()
@@ -272,7 +272,7 @@ export class ClaimPlan<Lane extends LaneTurn> {
     for (const line of this.#lines) {
       const { head } = line
       if (head === undefined || (first !== undefined && !comesBefore(head, first))) continue
-      // Skips the rest of a full kind, which may be thousands of lanes.
+      // Skips a full kind, which may have thousands of lanes.
       if (this.#running.kindIsFull(line.kind)) continue
       first = head
       from = line
