@@ -12,7 +12,7 @@ export type { Json, JsonObject } from "./domain/givenValues.ts"
 export { KilnError, type KilnErrorCode, type KilnErrorName, kilnErrors } from "./domain/KilnError.ts"
 export { BlobCorrupt, BlobUnavailable, SchemaMismatch, StoreCopied, StoreUnavailable } from "./domain/PortErrors.ts"
 export type { Priority, PriorityName } from "./domain/Priority.ts"
-export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineConfig.ts"
+export type { EngineSettings, GivenSettings, ProviderSettings } from "./engine/EngineSettings.ts"
 export type {
   FileRef,
   InputOf,
@@ -25,7 +25,7 @@ export type {
   UsageBy,
 } from "./kinds/KindDefinition.ts"
 export type { Storable } from "./kinds/JsonTypes.ts"
-export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/readBySchema.ts"
+export type { StandardIssue, StandardResult, StandardSchema } from "./kinds/StandardSchema.ts"
 export { defaultVoices, type Voices } from "./kinds/Voices.ts"
 export type { BlobAdapter, ProbeAdapter, StoreAdapter, TelemetryAdapter } from "./ports/adapters.ts"
 export type { NameOf, ProviderName, ProviderRef } from "./providers/builtInPorts.ts"
@@ -58,7 +58,7 @@ export { createEngine } from "./embed/createEngine.ts"
 export type * from "./embed/CallOptions.ts"
 export type * from "./embed/EmbeddedEngine.ts"
 export type * from "./embed/EngineOptions.ts"
-export type { JobRef, JobEvent, JobEventType } from "./engine/JobEvents.ts"
+export type { JobRef, JobEvent, JobEventType } from "./engine/JobEvent.ts"
 export { failure } from "./embed/failure.ts"
 export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
 export type { Attempt, AttemptOutcome, ChildJob, BatchJob, BatchOutcome, JobBatch } from "./embed/AttemptTypes.ts"
@@ -79,4 +79,4 @@ export type {
 } from "./embed/JobResult.ts"
 export type * from "./embed/OperatorVerbs.ts"
 export type * from "./embed/ScheduleVerbs.ts"
-export type { DrainLimits, Drained } from "./worker/drainJobs.ts"
+export type { DrainLimits, Drained } from "./worker/Drained.ts"

@@ -11,7 +11,7 @@ import type { JobStatus } from "../domain/JobState.ts"
 import type { JsonObject } from "../domain/givenValues.ts"
 import type { WaitingFor } from "../domain/WaitingFor.ts"
 import type { Kind, SwitchOf } from "../kinds/KindDefinition.ts"
-import type { JobCount, JobSummary, QueueDepth } from "../ports/JobDirectory.ts"
+import type { JobCount, JobSummary, QueueDepth } from "../ports/JobListing.ts"
 import type { JobReference, JobResult } from "./JobResult.ts"
 
 /** Selects jobs. All given conditions must hold. */

@@ -30,7 +30,7 @@ import type { JobQuery, JobSummary } from "../ports/index.ts"
 import { bulkOptions, jobFilter, newStart, projectAskedFor, requireMode } from "./checkOptions.ts"
 import { requireMetadata, requireTags } from "./checkSubmitted.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { idOf } from "./JobResult.ts"
+import { idOf } from "./toJobResult.ts"
 import type { BulkOptions, BulkResult, JobFilter, ListedJob, NewStart, OperatorVerbs } from "./OperatorVerbs.ts"
 
 const statuses: { readonly [Status in JobStatus]: true } = { queued: true, processing: true, done: true, failed: true }

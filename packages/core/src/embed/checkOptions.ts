@@ -9,10 +9,11 @@ import {
   requireProviderNames,
 } from "../domain/index.ts"
 import { isPlainObject, unknownName } from "../domain/givenValues.ts"
-import { defaultEngineSettings, type EngineSettings } from "../engine/EngineConfig.ts"
+import { defaultEngineSettings } from "../engine/EngineConfig.ts"
+import type { EngineSettings } from "../engine/EngineSettings.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/installedKinds.ts"
-import type { JobEventType } from "../engine/JobEvents.ts"
+import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"

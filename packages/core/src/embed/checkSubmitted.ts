@@ -14,7 +14,7 @@ import { maxPrerequisites, type MetadataValue, type Submitted } from "../domain/
 import type { JobKind } from "../kinds/JobKind.ts"
 import { maxDelayMs, type UniqueBy } from "../engine/prepareJob.ts"
 import type { SubmitOptions, UniqueOptions } from "./EmbeddedEngine.ts"
-import { idOf } from "./JobResult.ts"
+import { idOf } from "./toJobResult.ts"
 
 const maxTags = 16
 const maxTagLength = 64

@@ -22,7 +22,7 @@ import { JobDirectory } from "../ports/index.ts"
 import { waitForJob } from "../engine/waitForJob.ts"
 import type { Kind } from "../kinds/index.ts"
 import { requireSignal } from "../domain/givenValues.ts"
-import type { JobEvent } from "../engine/JobEvents.ts"
+import type { JobEvent } from "../engine/JobEvent.ts"
 import {
   callerOf,
   callOptions,
@@ -35,7 +35,8 @@ import {
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { EmbeddedEngine, StreamOptions, SubmitOptions, Subscription, WaitOptions } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { fileIdOf, idOf, type JobReference, toJobResult, uploadIdOf } from "./JobResult.ts"
+import type { JobReference } from "./JobResult.ts"
+import { fileIdOf, idOf, toJobResult, uploadIdOf } from "./toJobResult.ts"
 import { submitVerbs } from "./submitVerbs.ts"
 import { concat, iterated, streamOf } from "./fileBodies.ts"
 import type { KeepAlive } from "./KeepAlive.ts"

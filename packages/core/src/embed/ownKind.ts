@@ -1,6 +1,6 @@
 import { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { runAsync } from "./asyncAttempt.ts"
 import { runAsyncBatch } from "./asyncBatch.ts"
 import { loadOf } from "./unloadedKind.ts"

@@ -9,12 +9,13 @@ import { installedKinds } from "../kinds/installedKinds.ts"
 import { maxDelayMs } from "../engine/prepareJob.ts"
 import type { AttemptContext, FollowUpOptions as EffectOptions } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { followUpOptions } from "./checkOptions.ts"
 import { attachedMetadata, requireTags } from "./checkSubmitted.ts"
 import { concat, iterated } from "./fileBodies.ts"
 import type { AttemptEngine, FollowUpOptions } from "./AttemptTypes.ts"
-import { fileIdOf, type FileReference, idOf, toJobResult } from "./JobResult.ts"
+import type { FileReference } from "./JobResult.ts"
+import { fileIdOf, idOf, toJobResult } from "./toJobResult.ts"
 
 /** What the engine of an attempt needs of it. */
 export interface AttemptRuns {

@@ -31,7 +31,7 @@ import {
 import { bulkVerbs, checkFilter, labelsAskedFor, listedJob, queryOf, requireDate } from "./bulkVerbs.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
 import { shown } from "./jobVerbs.ts"
-import { idOf } from "./JobResult.ts"
+import { idOf } from "./toJobResult.ts"
 import type {
   ListedCharge,
   ListedCharges,

@@ -1,7 +1,7 @@
 import { type OptionNames, requireFlag, requireNumber, requireOneOf, switchNames } from "../domain/index.ts"
 import { givenField, isPlainObject, type NumberRule, unknownName } from "../domain/givenValues.ts"
 import { type Rate, rateProblem } from "../domain/Rate.ts"
-import type { EngineSettings, GivenSettings, ProviderSettings } from "../engine/EngineConfig.ts"
+import type { EngineSettings, GivenSettings, ProviderSettings } from "../engine/EngineSettings.ts"
 import { defaultEngineSettings } from "../engine/index.ts"
 import { builtInPorts, type ProviderPort } from "../providers/index.ts"
 import type { ProviderBounds } from "../providers/ProviderPort.ts"

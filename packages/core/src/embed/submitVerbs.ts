@@ -9,7 +9,7 @@ import { authorize, type JobMode, type Json, requireNumber, requireOptions } fro
 import type { JobTrace } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { isDate, isPlainObject, requireSignal } from "../domain/givenValues.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { fieldOf } from "../providers/checks.ts"
 import { acceptedOf, type SettleJob } from "../engine/createJob.ts"
 import {
   type AcceptedJob,
@@ -26,7 +26,8 @@ import { callerOf, requireIdempotencyKey, requireMode, submissionFields, verbOpt
 import { submittedFor, uniqueFor } from "./checkSubmitted.ts"
 import type { EmbeddedEngine, Submission, SubmitOptions, SubmitOutcome } from "./EmbeddedEngine.ts"
 import type { EngineRuntime } from "./EngineRuntime.ts"
-import { type FinishedJob, type OnFinished, type SubmittedJob, toJobResult } from "./JobResult.ts"
+import type { FinishedJob, OnFinished, SubmittedJob } from "./JobResult.ts"
+import { toJobResult } from "./toJobResult.ts"
 
 /** Returns the handlers of the kinds: a kind's own, or else the engine's. */
 export const finishHandlersOf = (

@@ -4,7 +4,7 @@ import type { builtIn as kinds } from "../kinds/builtInKinds.ts"
 import type { RunBatch } from "../kinds/JobBatch.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { fieldOf } from "../providers/checks.ts"
 import type { AsyncBatchRun } from "./AttemptTypes.ts"
 import type { AsyncRun } from "./JobKindOptions.ts"
 

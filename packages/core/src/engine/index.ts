@@ -11,7 +11,8 @@ export {
   type Placement,
   type ReceiveError,
 } from "./Engine.ts"
-export { defaultEngineSettings, EngineConfig, type EngineSettings } from "./EngineConfig.ts"
+export { defaultEngineSettings, EngineConfig } from "./EngineConfig.ts"
+export { type EngineSettings } from "./EngineSettings.ts"
 export {
   changeSchedule,
   decodeSchedule,
@@ -32,7 +33,8 @@ export { makeLatestRetry, retriedBy, retryKey } from "./latestRetry.ts"
 export { Fingerprint, fingerprintSecret, maxDelayMs } from "./prepareJob.ts"
 export { GroupCommit, groupCommit, type GroupedVerb, layerGroupCommit } from "./GroupCommit.ts"
 export { publicError } from "./publicError.ts"
-export { JobEvents, type JobSignal, type JobRef } from "./JobEvents.ts"
+export { JobEvents, type JobSignal } from "./JobEvents.ts"
+export { type JobRef } from "./JobEvent.ts"
 export { Operator } from "./Operator.ts"
 export type { RetryOptions } from "./retryJob.ts"
 export type { NewPlace } from "./rescheduleJob.ts"

@@ -31,7 +31,8 @@ import { type JobTrace, type Submitted, type Unique, withTrace, withUnique } fro
 import { readPriority } from "../domain/Priority.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import { IdGenerator, type NewJob, SecretStore } from "../ports/index.ts"
-import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+import type { EngineSettings } from "./EngineSettings.ts"
 import { FinishHandlers } from "./FinishHandlers.ts"
 
 /** The part of `node:crypto` that is used here. */

@@ -29,7 +29,8 @@ import {
 import { BlobStore, JobStore, type TransferRef, UploadStore } from "../ports/index.ts"
 import { announceBlobs } from "./blobs.ts"
 import { storageFull } from "./createJob.ts"
-import { EngineConfig, type EngineSettings } from "./EngineConfig.ts"
+import { EngineConfig } from "./EngineConfig.ts"
+import type { EngineSettings } from "./EngineSettings.ts"
 
 /** An incoming transfer. */
 export interface IncomingFile<E> {

@@ -2,7 +2,7 @@ import { crc32 } from "../domain/crc32.ts"
 import type { JobKind } from "../kinds/index.ts"
 import { type RetentionPublication, type RetentionRule, ruleOfUploads } from "../ports/index.ts"
 import type { RetentionAges } from "../ports/Retention.ts"
-import type { EngineSettings } from "./EngineConfig.ts"
+import type { EngineSettings } from "./EngineSettings.ts"
 
 type RetentionSettings = Pick<
   EngineSettings,

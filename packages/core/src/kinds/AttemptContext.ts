@@ -31,7 +31,7 @@ import type {
 import type { FileGone, InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { JsonCheck } from "./JsonTypes.ts"
-import type { ValueSchema } from "./readBySchema.ts"
+import type { ValueSchema } from "./StandardSchema.ts"
 
 /** Ends an attempt that cannot succeed, with the reason. */
 export class AttemptFailed extends Data.TaggedError("AttemptFailed")<{

@@ -19,13 +19,8 @@ import type {
   Running,
   SchemaOutput,
 } from "./KindDefinition.ts"
-import {
-  readBySchema,
-  type RequestReader,
-  requestReader,
-  type RequestSchema,
-  type ValueSchema,
-} from "./readBySchema.ts"
+import { readBySchema, type RequestReader, requestReader, type RequestSchema } from "./readBySchema.ts"
+import type { ValueSchema } from "./StandardSchema.ts"
 
 /** The complete definition of one kind of job. Engine, worker and stores use nothing else. */
 export interface JobKind<Name extends string = string, Types extends KindTypes = KindTypes> extends Kind<Name, Types> {

@@ -5,7 +5,7 @@ import type { Json } from "../domain/givenValues.ts"
 import type { Rate } from "../domain/Rate.ts"
 import type { ProviderRef } from "../providers/builtInPorts.ts"
 import type { JsonCheck } from "./JsonTypes.ts"
-import type { StandardSchema } from "./readBySchema.ts"
+import type { StandardSchema } from "./StandardSchema.ts"
 
 /** A generated file, readable while its job's data is kept. */
 export interface FileRef {

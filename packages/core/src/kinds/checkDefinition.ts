@@ -4,7 +4,7 @@ import { type OptionNames, requireOptions } from "../domain/givenValues.ts"
 import { requireFlag, requireNumber, requireOneOf } from "../domain/index.ts"
 import { rateProblem } from "../domain/Rate.ts"
 import { providerNames } from "../providers/builtInPorts.ts"
-import { fieldOf } from "../providers/ProviderError.ts"
+import { fieldOf } from "../providers/checks.ts"
 import type { BatchOptions, FileOptions, KindDefinition, KindLimits, RetryPolicy } from "./KindDefinition.ts"
 
 /** The `files` of a definition: names, or an object with what it says about each. */

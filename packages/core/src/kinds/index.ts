@@ -7,11 +7,8 @@ export {
   type RequestReader,
   type RequestSchema,
   requestReader,
-  type StandardSchema,
-  type StandardResult,
-  type StandardIssue,
-  isStandardSchema,
 } from "./readBySchema.ts"
+export { type StandardSchema, type StandardResult, type StandardIssue, isStandardSchema } from "./StandardSchema.ts"
 export { portsOf, closedKinds, switchesOf } from "./installedKinds.ts"
 export { IntegerBetween, OneOf, PositiveUpTo, providerVoice, Text, UploadReference } from "./fields.ts"
 export * from "./AttemptContext.ts"

@@ -6,27 +6,13 @@ import { isArrayBuffer, isDate, isPlainObject, likelyName, readSafely } from "..
 import { canonicalJson, type FieldError, type JsonObject } from "../domain/index.ts"
 import { KindBug } from "./KindBug.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
-
-/** A schema of any library that implements Standard Schema, version 1 (https://standardschema.dev). */
-export interface StandardSchema<Input = unknown, Output = Input> {
-  readonly "~standard": {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined
-  }
-}
-
-export type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: ReadonlyArray<StandardIssue> }
-
-export interface StandardIssue {
-  readonly message: string
-  readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
-}
-
-export const isStandardSchema = (schema: object): schema is StandardSchema => "~standard" in schema
+import {
+  isStandardSchema,
+  type StandardIssue,
+  type StandardResult,
+  type StandardSchema,
+  type ValueSchema,
+} from "./StandardSchema.ts"
 
 /** Returns a value as JSON text; `undefined` if JSON cannot represent it. */
 export const asJson = (value: unknown): string | undefined => {
@@ -121,16 +107,6 @@ export const asJsonObject = (value: unknown): JsonCopy | undefined => {
   const canonical = asJson(value)
   return canonical === undefined ? undefined : { stored: JSON.parse(canonical) as JsonObject, canonical }
 }
-
-/** A schema of one value: any Standard Schema, or a schema of Effect. */
-export type ValueSchema = StandardSchema | { readonly Type: unknown; readonly Encoded: unknown }
-
-/** The type that a schema of a value decodes to. */
-export type ValueOf<S> = S extends { readonly Type: infer Type }
-  ? Type
-  : S extends StandardSchema<unknown, infer Output>
-    ? Output
-    : never
 
 /** Decodes a value. `wrongAt` is the first place that the schema rejects, such as `output.items[0].name`. It quotes no value. */
 export const readBySchema = (

@@ -39,6 +39,7 @@ export { type DeliveryCount, type Settlement, DeliveryStore } from "./DeliverySt
 export { IdGenerator } from "./IdGenerator.ts"
 export * from "./JobClaim.ts"
 export * from "./JobDirectory.ts"
+export * from "./JobListing.ts"
 export * from "./JobStore.ts"
 export * from "./KeyDirectory.ts"
 export * from "./Ledger.ts"

@@ -1,6 +1,7 @@
 import { limits } from "../domain/Limits.ts"
 import { crc32 } from "../domain/crc32.ts"
-import { checkBytes, type GeneratedFile, resultInvalid } from "./ProviderError.ts"
+import { resultInvalid } from "./ProviderError.ts"
+import { checkBytes, type GeneratedFile } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 /** Bits for each color type that PNG has: grey, color, palette, grey with alpha, color with alpha. */

@@ -1,6 +1,5 @@
 export * from "./builtInPorts.ts"
 export {
-  type GeneratedFile,
   ProviderFailure,
   type BrokenReason,
   ProviderBroken,
@@ -12,6 +11,7 @@ export {
   providerRefused,
   providerBroken,
 } from "./ProviderError.ts"
+export { type GeneratedFile } from "./checks.ts"
 export { ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
 export type { CallRate } from "./ProviderGuard.ts"
 export * from "./Provider.ts"

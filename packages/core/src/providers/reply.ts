@@ -1,4 +1,5 @@
-import { checkText, fieldOf, resultInvalid } from "./ProviderError.ts"
+import { resultInvalid } from "./ProviderError.ts"
+import { checkText, fieldOf } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 export interface ReplyRequest {

@@ -1,6 +1,7 @@
 import { adtsFrameAt, afterTags, crc16, type Frame, mpegFrameAt, startsWith, viewOf } from "../media/bytes.ts"
 import { boxAt, chunkAt, dataBytes, elementAt } from "../media/containers.ts"
-import { checkBytes, type GeneratedFile, resultInvalid } from "./ProviderError.ts"
+import { resultInvalid } from "./ProviderError.ts"
+import { checkBytes, type GeneratedFile } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 /**

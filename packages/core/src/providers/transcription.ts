@@ -1,5 +1,5 @@
 import type { AudioFormat } from "../domain/AudioFormat.ts"
-import { checkText, fieldOf } from "./ProviderError.ts"
+import { checkText, fieldOf } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 
 /** An uploaded audio file, without its content. */

@@ -1,5 +1,5 @@
 import { checkAudio } from "./speech.ts"
-import { checkText, fieldOf, type GeneratedFile } from "./ProviderError.ts"
+import { checkText, fieldOf, type GeneratedFile } from "./checks.ts"
 import { providerPort } from "./ProviderPort.ts"
 import { checkReply, type Reply } from "./reply.ts"
 import { type AudioDetails, checkTranscript } from "./transcription.ts"

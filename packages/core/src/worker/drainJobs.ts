@@ -7,26 +7,7 @@ import { deliverFinished } from "./maintenance/deliverFinished.ts"
 import { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
 import { expireOverdue } from "./maintenance/Sweeper.ts"
 import { Worker } from "./Worker.ts"
-
-/** The limits of a drain. */
-export interface DrainLimits {
-  /** Milliseconds after which no job begins, and those that run are released. */
-  readonly maxMs: number
-  /** Maximum number of attempts. No limit by default. */
-  readonly maxJobs?: number
-}
-
-/** The result of a drain. */
-export interface Drained {
-  /** Number of attempts that began. A job that failed and was tried again, or that waits for others, has several. */
-  readonly attempts: number
-  /** Number of jobs that an attempt completed. */
-  readonly done: number
-  /** Number of jobs that failed for good in an attempt. */
-  readonly failed: number
-  /** `empty`: no job was left that could begin now. */
-  readonly stoppedBy: "empty" | "maxJobs" | "maxMs"
-}
+import type { Drained, DrainLimits } from "./Drained.ts"
 
 /** The pause between two looks for finished jobs while others run. */
 const deliveryPauseMs = 1_000
