@@ -71,7 +71,7 @@ export interface LaneUpdate {
 /**
  * Positions of lanes that this process has not saved to the database yet. Positions change with every claim. Saving them each
  * time would leave a dead row version per claim for as long as any old snapshot exists, and slow down every claim. So turns are
- * saved at most once per `saveEveryMs`, and an empty lane is set aside only if it is still empty that much later: a lane with an
+ * saved once per `saveEveryMs`, or earlier if there are many, and an empty lane is set aside only if it is still empty that much later: a lane with an
  * occasional job is not written at all. Until then the process uses its own counts. A crash loses a turn, never a job.
  */
 export class LanePositions {

@@ -3,8 +3,8 @@ import { findFull, takeFunction } from "./0009TakeJobs.ts"
 import { findLanesAfter, shareTurnsBySince } from "./takeJobs/lanes.ts"
 
 /**
- * A claim that goes on after the lane of each kind that was served last, prefers lanes served longest ago, and looks only at lanes that
- * have something to tell. `kinds` has this lane as `after_lane`. `take_jobs` stays for processes of the previous version.
+ * Of each kind, a claim goes on after the lane that was served last, which is `after_lane` in `kinds`, and prefers lanes served longest
+ * ago. After a round, it goes only through the lanes that had a share. `take_jobs` stays for processes of the previous version.
  */
 export const lanesInTurn: Migration = {
   name: "0019LanesInTurn",

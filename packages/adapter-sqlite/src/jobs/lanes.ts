@@ -92,24 +92,21 @@ export const knowsRank = ({ priority }: Given<{ readonly priority: number }>) =>
 const pageSize = 16
 
 type Kind = Values<"lanes", "kind" | "kind_version" | "mode">
-type Ready = Kind & { readonly now: number }
+type Page = Kind & { readonly now: number; readonly afterTurn: number; readonly afterId: number }
 
-const readyLanes = ({ kind, kindVersion, mode, now }: Given<Ready>) =>
+/** Lanes that may have claimable jobs, in the order in which they are served. */
+export const lanesInTurn = statement((given: Given<Page>) =>
   query
     .selectFrom("lanes")
     .select(select("lanes", "id", "project_id", "virtual_time", "ranks"))
-    .where("kind", "=", kind)
-    .where("kind_version", "=", kindVersion)
-    .where("mode", "=", mode)
-    .where("next_at", "<=", now)
-    .limit(pageSize)
-
-/** Lanes in the order in which they are served. */
-export const lanesInTurn = statement((given: Given<Ready & { readonly afterTurn: number; readonly afterId: number }>) =>
-  readyLanes(given)
+    .where("kind", "=", given.kind)
+    .where("kind_version", "=", given.kindVersion)
+    .where("mode", "=", given.mode)
+    .where("next_at", "<=", given.now)
     .where((where) => where(where.refTuple("virtual_time", "id"), ">", where.tuple(given.afterTurn, given.afterId)))
     .orderBy("virtual_time")
-    .orderBy("id"),
+    .orderBy("id")
+    .limit(pageSize),
 )
 
 type ReadyLane = RowOf<typeof lanesInTurn>

@@ -1,6 +1,5 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { constant } from "effect/Function"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { Engine } from "@kiln/core/effect"
@@ -127,7 +126,7 @@ export const mountService = Effect.fnUntraced(function* <Source>(
   )
   const shutdown = yield* Effect.provide(watchShutdown, readiness)
   const app = yield* makeService({
-    publicUrl: constant(publicUrl),
+    publicUrl: () => publicUrl,
     prefix,
     shutdown,
     trustedProxies: options.trustedProxies ?? [],
