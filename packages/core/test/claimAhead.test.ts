@@ -75,4 +75,23 @@ describe("a worker with more to claim", () => {
       assert.strictEqual((yield* finished(id, "1 minutes")).status, "done")
     }).pipe(within({ sandbox, settings: { drainMs: 0 }, stores }))
   })
+
+  it.effect.each<[concurrency: number, jobs: number]>([
+    [20, 40],
+    [80, 100],
+    [300, 150],
+  ])("claims jobs for its %d live and as many sandbox slots at once, at most %d", ([concurrency, jobs]) => {
+    const limits = new Set<number>()
+    const stores = storesWith(JobStore, (store) => ({
+      claimJobs: (request) => {
+        limits.add(request.limit)
+        return store.claimJobs(request)
+      },
+    }))
+    return Effect.gen(function* () {
+      yield* running
+      yield* passTime("1 seconds")
+      assert.deepStrictEqual([...limits], [jobs])
+    }).pipe(within({ settings: { concurrency }, stores }))
+  })
 })

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore } from "@kiln/core/ports"
+import { type Deferral, JobStore } from "@kiln/core/ports"
 import { Clock, Effect } from "effect"
 import { JobEvents } from "../src/engine/JobEvents.ts"
+import { storeDown, storesWith } from "./support/faults.ts"
 import { mp3, principal, speaks, within } from "./support/harness.ts"
 import { finished, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { passTime } from "./support/virtualTime.ts"
@@ -43,6 +44,13 @@ const watchedSpeech = () => {
 describe("a job that may lose only one more worker", () => {
   it.effect("runs alone, one job at a time, and the jobs that run beside it finish", () => {
     const { most, sandbox } = watchedSpeech()
+    const deferrals: Array<ReadonlyArray<Deferral>> = []
+    const stores = storesWith(JobStore, (store) => ({
+      deferJobs: (items) => {
+        deferrals.push(items)
+        return store.deferJobs(items)
+      },
+    }))
     return Effect.gen(function* () {
       const suspects = yield* Effect.forEach(["a", "b", "c"], (key) => submitSpeech(key))
       yield* loseWorker
@@ -58,7 +66,31 @@ describe("a job that may lose only one more worker", () => {
         assert.strictEqual(most.get(id), 1)
       }
       assert.isAbove(Math.max(...others.map(({ id }) => most.get(id) ?? 0)), 1)
-    }).pipe(within({ sandbox, settings: { leaseDurationMs } }))
+      const delayMs = deferrals[0]?.[0]?.delayMs ?? 0
+      const rest = { countsAsFailure: false, wait: { reason: "isolation", subject: null, cause: null } }
+      assert.deepStrictEqual(
+        deferrals[0]?.map(({ jobId: _, token: __, ...deferral }) => deferral),
+        [
+          { ...rest, delayMs },
+          { ...rest, delayMs: 2 * delayMs },
+        ] as never,
+      )
+      for (const { id } of suspects) assert.isBelow((yield* readJob(id)).attempts, 6)
+    }).pipe(within({ sandbox, stores, settings: { leaseDurationMs } }))
+  })
+
+  it.effect("waits for the others like it in its slot if the store cannot defer it", () => {
+    const { most, sandbox } = watchedSpeech()
+    const stores = storesWith(JobStore, () => ({ deferJobs: () => Effect.fail(storeDown) }))
+    return Effect.gen(function* () {
+      const suspects = yield* Effect.forEach(["a", "b"], (key) => submitSpeech(key))
+      yield* loseWorker
+      yield* loseWorker
+      yield* running
+      for (const { id } of suspects)
+        assert.deepInclude(yield* finished(id, "10 seconds"), { status: "done", attempts: 3, lostWorkers: 2 })
+      assert.deepStrictEqual([...most.values()], [1, 1])
+    }).pipe(within({ sandbox, stores, settings: { leaseDurationMs } }))
   })
 
   it.effect("waits at most a lease for the jobs beside it", () => {

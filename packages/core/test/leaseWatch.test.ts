@@ -2,10 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { JobStore } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { Clock, Effect } from "effect"
+import { cancelJob } from "../src/engine/cancelJob.ts"
 import { Bag, checkClaims, heartbeat, HeldLease, LeaseWatch } from "../src/worker/attempt/leases.ts"
 import { storeDown, storesWith } from "./support/faults.ts"
 import { mp3, speaks, within } from "./support/harness.ts"
-import { readJob, running, submitSpeech } from "./support/jobs.ts"
+import { finished, readJob, running, submitSpeech } from "./support/jobs.ts"
 import { passTime } from "./support/virtualTime.ts"
 
 const leaseDurationMs = 30_000
@@ -31,6 +32,21 @@ const watching = Effect.gen(function* () {
   }
   return { hold, lostAt, sleeps: () => sleeps, watch }
 })
+
+/** A clock that stands at a time, with timers that end when the test wakes them. */
+const clockAt = (nowMs: () => number, wakes: Array<() => void> = []) =>
+  Effect.map(
+    Clock.Clock,
+    (clock): Clock.Clock =>
+      new Proxy(clock, {
+        get: (target, name) => {
+          if (name === "monotonicTimeNanosUnsafe") return () => BigInt(nowMs()) * 1_000_000n
+          if (name === "sleep")
+            return () => Effect.callback<void>((resume) => void wakes.push(() => resume(Effect.void)))
+          return Reflect.get(target, name)
+        },
+      }),
+  )
 
 describe("the watch over the leases of a worker", () => {
   it.effect("ends each lease at its own time, in whatever order they were added", () =>
@@ -93,6 +109,10 @@ describe("the watch over the leases of a worker", () => {
       lease.whenLost(() => told.push("late"))
       assert.deepStrictEqual(told, ["work", "write", "late"])
       assert.isTrue(lostAt.has("watched"))
+      const expired = hold("expired", 200)
+      yield* passTime("1 seconds")
+      expired.lose()
+      assert.deepStrictEqual([expired.isLost, expired.isRefused], [true, false])
     }).pipe(within()),
   )
 
@@ -108,17 +128,9 @@ describe("the watch over the leases of a worker", () => {
 
   it.effect("remembers that the process stood still, whether the watch or the attempt notices it first", () =>
     Effect.gen(function* () {
-      const clock = yield* Clock.Clock
       let nowMs = 0
       const wakes: Array<() => void> = []
-      const stopped: Clock.Clock = new Proxy(clock, {
-        get: (target, name) => {
-          if (name === "monotonicTimeNanosUnsafe") return () => BigInt(nowMs) * 1_000_000n
-          if (name === "sleep")
-            return () => Effect.callback<void>((resume) => void wakes.push(() => resume(Effect.void)))
-          return Reflect.get(target, name)
-        },
-      })
+      const stopped = yield* clockAt(() => nowMs, wakes)
       for (const watchIsFirst of [true, false]) {
         const watch = new LeaseWatch(stopped, leaseDurationMs)
         yield* Effect.forkScoped(Effect.provideService(watch.run, Clock.Clock, stopped), { startImmediately: true })
@@ -139,6 +151,36 @@ describe("the watch over the leases of a worker", () => {
         assert.isFalse(refused.holdsAt(watch.now()))
         assert.strictEqual(watch.frozenMs(refused), 0)
       }
+    }).pipe(within()),
+  )
+
+  it.effect("blames a lease's end on a process that stood still during most of that lease, not before it", () =>
+    Effect.gen(function* () {
+      let nowMs = 0
+      const wakes: Array<() => void> = []
+      const clock = yield* clockAt(() => nowMs, wakes)
+      const watch = new LeaseWatch(clock, leaseDurationMs)
+      const claimed = (name: string) => {
+        const lease = new HeldLease({ jobId: `job_${name}`, token: 1 }, nowMs, leaseDurationMs, leaseDurationMs)
+        watch.add(lease)
+        return lease
+      }
+      const passing = Effect.fnUntraced(function* (ms: number) {
+        nowMs += ms
+        for (const wake of wakes.splice(0)) wake()
+        for (let turn = 0; turn < 10; turn++) yield* Effect.yieldNow
+      })
+      const before = claimed("before")
+      // The attempt blocks the event loop before the watch has run at all.
+      nowMs += 2 * leaseDurationMs
+      assert.isAtLeast(watch.frozenMs(before), 1.9 * leaseDurationMs)
+      yield* Effect.forkScoped(Effect.provideService(watch.run, Clock.Clock, clock), { startImmediately: true })
+      const after = claimed("after")
+      yield* passing(0)
+      yield* passing(10_000)
+      assert.strictEqual(watch.frozenMs(after), 8_500)
+      for (let check = 0; check < 10; check++) yield* passing(1_500)
+      assert.strictEqual(watch.frozenMs(after), 0)
     }).pipe(within()),
   )
 })
@@ -205,6 +247,21 @@ describe("the calls that keep leases", () => {
 })
 
 describe("an attempt whose lease is lost", () => {
+  it.effect("is that of the canceled job, and no other of the process", () => {
+    const sandbox = speaks(() => Effect.as(Effect.sleep("20 seconds"), mp3))
+    return Effect.gen(function* () {
+      const worker = yield* Worker
+      yield* running
+      const [canceled, other] = [yield* submitSpeech("canceled"), yield* submitSpeech("other")]
+      yield* passTime("2 seconds")
+      yield* cancelJob(canceled.id)
+      yield* passTime("1 millis")
+      assert.strictEqual(yield* worker.running, 1)
+      const job = yield* finished(other.id, "30 seconds")
+      assert.deepStrictEqual([job.status, job.attempts], ["done", 1])
+    }).pipe(within({ sandbox, settings: { leaseDurationMs } }))
+  })
+
   it.effect("writes nothing, however late its work ends", () => {
     const written: Array<string> = []
     const stores = storesWith(JobStore, (store) => ({

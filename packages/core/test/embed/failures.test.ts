@@ -181,7 +181,8 @@ describe("the retry policy of a kind", () => {
   it("decides which errors are retried", async () => {
     const kind = flaky({ retryIf: (error) => (error as { readonly status: number }).status >= 500 })
     await using engine = await openWith([kind])
-    expect(await engine.submitAndWait("flaky", {})).toMatchObject({ status: "failed", attempts: 2 })
+    const failed = { status: "failed", attempts: 2, errorCode: "internal_error" }
+    expect(await engine.submitAndWait("flaky", {})).toMatchObject(failed)
   })
 
   it("decides when they are retried", async () => {
@@ -196,13 +197,17 @@ describe("the retry policy of a kind", () => {
     expect(delays).toEqual([1_503, 2_401])
   })
 
-  it("replaces the bounds of the exponential backoff", async () => {
-    await using kiln = await testEngine({ kinds: [flaky({ backoff: { baseMs: 0, maxMs: 0 } })], mode: "manual" })
+  it.each([
+    [{ baseMs: 0, maxMs: 0 }, [0, 0]],
+    // Half of the bound, which doubles: the test engine leaves nothing to chance.
+    [{ baseMs: 1_000, maxMs: 9_000 }, [500, 1_000]],
+  ])("replaces the bounds of the exponential backoff: %o", async (backoff, expected) => {
+    await using kiln = await testEngine({ kinds: [flaky({ backoff })], mode: "manual" })
     const delays: Array<number> = []
     kiln.on("attempt_failed", ({ retryInMs }) => delays.push(retryInMs))
     await kiln.submit("flaky", {})
     await kiln.drain({ throughRetries: true })
-    expect(delays).toEqual([0, 0])
+    expect(delays).toEqual(expected)
   })
 
   it.each([

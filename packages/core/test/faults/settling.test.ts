@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type JobKind, JobKinds } from "@kiln/core/kinds"
-import { billingOf } from "@kiln/core/domain"
-import { JobStore, ProviderFailure } from "@kiln/core/ports"
+import { type AttemptError, type JobKind, JobKinds } from "@kiln/core/kinds"
+import { type AttemptWait, billingOf } from "@kiln/core/domain"
+import { type Deferral, JobStore, ProviderFailure, ProviderPostponed } from "@kiln/core/ports"
 import { Effect } from "effect"
-import { insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
+import { ProviderPaused } from "../../src/providers/circuitBreaker.ts"
+import { ProviderBroken } from "../../src/providers/index.ts"
+import { blobsDown, insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
 import { kind, mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
 import { finished, openBoard, running, submitSpeech, submitTranscription, submitVoiceTurn } from "../support/jobs.ts"
+import { passTime } from "../support/virtualTime.ts"
 
 const live = principal("live")
 
@@ -113,5 +116,28 @@ describe("a job is settled however its attempt ends", () => {
       yield* running
       assert.deepStrictEqual([(yield* finished(id, "1 minutes")).status, bought], ["done", 1])
     }).pipe(within({ stores, sandbox: { ...plainProviders, transcription: transcribe } }))
+  })
+
+  it.effect.each<[AttemptError, AttemptWait]>([
+    [new ProviderPostponed({ delayMs: 60_000 }), { reason: "provider", subject: "speech", cause: "postponed" }],
+    [new ProviderPaused({ provider: "other" }), { reason: "provider", subject: "other", cause: "paused" }],
+    [new ProviderBroken({ reason: "quota", detail: "402" }), { reason: "provider", subject: "speech", cause: "quota" }],
+    [storeDown, { reason: "store", subject: null, cause: null }],
+    [blobsDown, { reason: "blobs", subject: null, cause: null }],
+  ])("a job that must wait says for what: %s", ([error, wait]) => {
+    const deferrals: Array<Deferral> = []
+    const stores = storesWith(JobStore, (store) => ({
+      deferJobs: (items) => {
+        deferrals.push(...items)
+        return store.deferJobs(items)
+      },
+    }))
+    const waiting: JobKind = { ...kind("speech_synthesis"), run: () => Effect.fail(error) }
+    return Effect.gen(function* () {
+      yield* running
+      yield* submitSpeech("k")
+      yield* passTime("2 seconds")
+      assert.deepInclude(deferrals[0], { countsAsFailure: false, wait })
+    }).pipe(within({ stores }), Effect.provideService(JobKinds, [waiting]))
   })
 })
