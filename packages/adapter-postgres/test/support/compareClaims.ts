@@ -72,32 +72,85 @@ const randomRequest = (random: Numbers): ClaimRequest => {
   }
 }
 
+interface QueuedRow {
+  readonly id: string
+  readonly laneId: number
+}
+
+/** A job of any shape. `lost`: the probability that it has lost a worker. */
+const randomJob = (random: Numbers, lost: number) => {
+  const token = upTo(random, 8)
+  const started = token > 0
+  const hasLostWorker = started && random() < lost
+  const isHeld = started && lost > 0 && random() < 0.15
+  const status = random() < 0.5 ? "queued" : "processing"
+  return {
+    status: !started ? "queued" : hasLostWorker || isHeld ? "processing" : status,
+    token,
+    attempts: started ? upTo(random, 2) : 0,
+    failures: started ? upTo(random, 2) : 0,
+    held: isHeld || (hasLostWorker && random() < 0.5),
+    lost_workers: hasLostWorker ? 1 : 0,
+    priority: random() < 0.7 ? 0 : upTo(random, 10) - 5,
+    claimable_at: isHeld ? now + 1 + upTo(random, 1_999) : now + 400 - upTo(random, 1_999),
+    phase_started_at: now + 100 - upTo(random, 1_999),
+    deadline_at: isHeld ? now + 4_000 : now + 3_000 - upTo(random, 3_499),
+    queue_limit_ms: upTo(random, 3_999),
+    run_limit_ms: upTo(random, 7_999),
+    ran_ms: started ? upTo(random, 3_999) : 0,
+    waited_ms: upTo(random, 3_999),
+    checkpoint: started && random() < 0.3,
+  }
+}
+
+/** At most so many of the rows, often of one lane, without about 3 of 10. */
+const randomRows = (random: Numbers, rows: ReadonlyArray<QueuedRow>, most: number): ReadonlyArray<QueuedRow> => {
+  const left = rows.filter(() => random() >= 0.3)
+  const preferred = left[upTo(random, left.length - 1)]?.laneId
+  return left
+    .map((row) => ({ row, at: (random() < 0.5 || row.laneId !== preferred ? 1 : 0) + random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .slice(0, most)
+    .map(({ row }) => row)
+}
+
 /**
- * Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns. `lost`: the probability of a job that
- * has lost a worker. `most`: the number of jobs.
+ * Jobs of every shape, some with a checkpoint, lanes with bounds that are exact or low, and turns. The numbers are drawn here and not by
+ * the server, where a row would get the numbers of its place on disk, which vacuum moves: a seed is one state.
  */
-const randomize = (lost: number, most: number) => `
-UPDATE "kiln".queue SET status = CASE WHEN random() < 0.5 THEN 'queued' ELSE 'processing' END, token = floor(random() * 9),
-  attempts = floor(random() * 3), failures = floor(random() * 3), held = false, lost_workers = 0,
-  priority = CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 11) - 5 END,
-  claimable_at = ${now} + 400 - floor(random() * 2000), phase_started_at = ${now} + 100 - floor(random() * 2000),
-  deadline_at = ${now} + 3000 - floor(random() * 3500), queue_limit_ms = floor(random() * 4000),
-  run_limit_ms = floor(random() * 8000), ran_ms = floor(random() * 4000), waited_ms = floor(random() * 4000);
-UPDATE "kiln".queue SET status = 'queued', attempts = 0, failures = 0, ran_ms = 0 WHERE token = 0;
-UPDATE "kiln".queue SET status = 'processing', held = random() < 0.5, lost_workers = 1 WHERE token > 0 AND random() < ${lost};
-UPDATE "kiln".queue SET status = 'processing', held = true, claimable_at = ${now} + 1 + floor(random() * 2000), deadline_at = ${now} + 4000
-  WHERE token > 0 AND random() < ${lost === 0 ? 0 : 0.15};
-DELETE FROM "kiln".queue WHERE random() < 0.3;
-DELETE FROM "kiln".queue WHERE id NOT IN (
-  SELECT id FROM "kiln".queue
-  ORDER BY random() < 0.5 OR lane_id <> (SELECT lane_id FROM "kiln".queue ORDER BY random() LIMIT 1), random() LIMIT ${most});
-INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM "kiln".queue WHERE token > 0 AND random() < 0.3;
-UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms, run_limit_ms = queue.run_limit_ms
-FROM "kiln".queue WHERE queue.job_seq = jobs.seq;
-UPDATE "kiln".lanes SET virtual_time = floor(random() * 8), next_at = (
+const randomize = async (
+  client: pg.Client,
+  random: Numbers,
+  rows: ReadonlyArray<QueuedRow>,
+  { lost, most }: { readonly lost: number; readonly most: number },
+) => {
+  const jobs = randomRows(random, rows, most).map(({ id }) => ({ id, ...randomJob(random, lost) }))
+  const laneIds = [...new Set(rows.map(({ laneId }) => laneId))]
+  const lanes = laneIds.map((id) => ({ id, turn: upTo(random, 7), early: random() < 0.5 ? 0 : upTo(random, 299) }))
+  await client.query(`DELETE FROM "kiln".queue WHERE id <> ALL ($1)`, [jobs.map(({ id }) => id)])
+  await client.query(
+    `UPDATE "kiln".queue SET status = job.status, token = job.token, attempts = job.attempts, failures = job.failures, held = job.held,
+  lost_workers = job.lost_workers, priority = job.priority, claimable_at = job.claimable_at, phase_started_at = job.phase_started_at,
+  deadline_at = job.deadline_at, queue_limit_ms = job.queue_limit_ms, run_limit_ms = job.run_limit_ms, ran_ms = job.ran_ms,
+  waited_ms = job.waited_ms
+FROM json_populate_recordset(NULL::"kiln".queue, $1) AS job WHERE job.id = queue.id`,
+    [JSON.stringify(jobs)],
+  )
+  const withCheckpoint = jobs.filter(({ checkpoint }) => checkpoint).map(({ id }) => id)
+  await client.query(`INSERT INTO "kiln".checkpoints SELECT id, 'first', '{"at":1}' FROM unnest($1::text[]) AS id`, [
+    withCheckpoint,
+  ])
+  await client.query(`UPDATE "kiln".jobs SET priority = queue.priority, queue_limit_ms = queue.queue_limit_ms,
+  run_limit_ms = queue.run_limit_ms FROM "kiln".queue WHERE queue.job_seq = jobs.seq`)
+  await client.query(
+    `UPDATE "kiln".lanes SET virtual_time = lane.turn, next_at = (
   SELECT min(claimable_at) FROM "kiln".queue WHERE lane_id = lanes.id AND deadline_at > greatest(claimable_at, ${now})
-) - CASE WHEN random() < 0.5 THEN 0 ELSE floor(random() * 300) END;
-UPDATE "kiln".fairness SET virtual_time = floor(random() * 6);`
+) - lane.early
+FROM json_to_recordset($1) AS lane (id bigint, turn float8, early int) WHERE lane.id = lanes.id`,
+    [JSON.stringify(lanes)],
+  )
+  await client.query(`UPDATE "kiln".fairness SET virtual_time = $1`, [upTo(random, 5)])
+}
 
 /**
  * Every job may run for longer. A job that has run for as long as it may is claimed under a lease that is over, which counts towards no
@@ -214,21 +267,22 @@ export const openComparison = async (server?: string) => {
   })
   await client.connect()
   await client.query(`UPDATE "kiln".test_clock SET now = ${now}`)
+  const { rows } = await client.query<QueuedRow>(`SELECT id, lane_id AS "laneId" FROM "kiln".queue ORDER BY job_seq`)
   const wire = { schema: "kiln", prepared: true, lockTimeoutMs: 3_000 }
 
   /** Claims from the same random state, with at most so many jobs, in one statement and in memory, and returns both. */
   const compare = async (seed: number, mostJobs: number = jobs.length) => {
     const random = numbersOf(seed)
-    await client.query(`BEGIN; SET LOCAL session_replication_role = replica; SELECT setseed(${random()})`)
+    await client.query(`BEGIN; SET LOCAL session_replication_role = replica`)
     try {
       const request = randomRequest(random)
-      await client.query(randomize(random() < 0.3 ? 0.1 : 0, mostJobs))
+      await randomize(client, random, rows, { lost: random() < 0.3 ? 0.1 : 0, most: mostJobs })
       if (isLimiting(request.limits)) await client.query(timeLeft)
       const positions = randomPositions(random)
       if (random() < 0.5) positions.found(2)
       const session = new Session(client, wire)
-      const { rows } = await client.query<{ seq: number }>(`SELECT job_seq AS seq FROM "kiln".queue ORDER BY 1`)
-      const seqs = rows.map(({ seq }) => seq)
+      const left = await client.query<{ seq: number }>(`SELECT job_seq AS seq FROM "kiln".queue ORDER BY 1`)
+      const seqs = left.rows.map(({ seq }) => seq)
       const saved = await savedInMemory(client, await jobsIn(session, seqs), positions)
       const { abandoned, claims, jobs: after, nextInMs } = await claimInMemory(saved, request)
       const taken = await takeJobs(session, positions, request, { claim: 1, repeated: false })
