@@ -12,7 +12,7 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import { readSafely, requireSignal } from "../domain/givenValues.ts"
 import { fieldOf } from "../providers/checks.ts"
-import { EngineClosed, isError, requireNumber, requireOptions } from "../domain/index.ts"
+import { EngineClosed, isError, requireNumber, requireOptions, StoreUnavailable } from "../domain/index.ts"
 import { CallerSpan } from "../engine/spans.ts"
 import { runDeliveries } from "../worker/maintenance/deliverFinished.ts"
 import { runSchedules } from "../worker/maintenance/fireSchedules.ts"
@@ -243,6 +243,26 @@ const startIn = (scope: Scope.Scope, schedulesChanged: Effect.Effect<void> | und
 /** The longest time that a timer of the runtime can wait. */
 const maxTimerMs = 2 ** 31 - 1
 
+/** Additional time after the drain for releasing jobs and closing the stores, as in the service. */
+const stopGraceMs = 25_000
+
+/** Rejects if a stop takes longer. The close continues in the background. */
+const within = async (ms: number, stopped: Promise<void>): Promise<void> => {
+  const { promise: overdue, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => {
+      const cause = `did not answer within ${ms / 1_000} s; jobs in progress are taken over when their leases end`
+      reject(new StoreUnavailable({ operation: "stop", cause }))
+    },
+    Math.min(ms, maxTimerMs),
+  )
+  try {
+    await Promise.race([stopped, overdue])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Returns the options. Throws `TypeError` if one of them is invalid, or if there is no worker. */
 const drainLimits = (options: DrainOptions, working: boolean): DrainOptions => {
   requireOptions("drain()", options, drainOptions)
@@ -316,7 +336,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     await draining?.catch(() => undefined)
     // Closed in this order: users of the engine, the worker, the stores.
     const scopes = [attached, workerScope].map((scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)))
-    await runAll([...scopes, () => runtime.dispose()]).finally(() => ended.abort(new EngineClosed()))
+    await runAll([...scopes, () => runtime.dispose()])
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
@@ -355,7 +375,9 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
       requireOptions("stop()", options, stopOptions)
       if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
       if (stopping === undefined) drainMs = options.drainMs ?? drainMs
-      return (stopping ??= keepAlive.while(close()))
+      return (stopping ??= keepAlive
+        .while(within(drainMs + stopGraceMs, close()))
+        .finally(() => ended.abort(new EngineClosed())))
     },
   }
 }

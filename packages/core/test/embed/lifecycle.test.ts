@@ -1,10 +1,11 @@
 import { createEngine, jobKind, type JobEvent, KilnError, type LogEntry } from "@kiln/core"
 import { BlobUnavailable } from "@kiln/core/domain"
-import { blobAdapter, BlobStore } from "@kiln/core/ports"
+import { blobAdapter, BlobStore, JobStore, storeAdapter } from "@kiln/core/ports"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
+import { storesWith } from "../support/faults.ts"
 import { openWith } from "./support.ts"
 
 const echo = jobKind({
@@ -70,6 +71,35 @@ describe("the life of an engine", () => {
     await expect(engine.wait("job_00000000000000000000000000")).rejects.toMatchObject({ code: "job_not_found" })
     await engine.stop({ drainMs: 20 })
     expect(seen).toEqual(["begins", "aborted"])
+  })
+
+  it("stops in bounded time although a store never answers, and another worker takes the job over", async () => {
+    let calls = 0
+    const stores = await Effect.runPromise(
+      Effect.scoped(
+        Layer.build(
+          storesWith(JobStore, ({ completeJobs }) => ({
+            completeJobs: (items) =>
+              Effect.suspend(() => ((calls += 1) === 1 ? Effect.uninterruptible(Effect.never) : completeJobs(items))),
+          })),
+        ),
+      ),
+    )
+    const shared = { store: storeAdapter(Layer.succeedContext(stores)), settings: { leaseDurationMs: 500 } }
+    const engine = await openWith([echo], shared)
+    const job = await engine.submit("echo", { n: 1 })
+    await vi.waitUntil(() => calls === 1, { timeout: 60_000, interval: 2 })
+    const stream = engine.events()
+    // The time beyond the drain is shortened.
+    const setTimer = globalThis.setTimeout
+    const timers = vi.spyOn(globalThis, "setTimeout")
+    timers.mockImplementation(((run: () => void, ms: number) => setTimer(run, ms === 25_000 ? 50 : ms)) as never)
+    const stopping = engine.stop({ drainMs: 0 })
+    timers.mockRestore()
+    await expect(stopping).rejects.toMatchObject({ name: "StoreUnavailable", operation: "stop" })
+    expect(await stream.next()).toMatchObject({ done: true })
+    await using other = await openWith([echo], shared)
+    expect(await other.wait(job)).toMatchObject({ status: "done", attempts: 2 })
   })
 
   it("waits until the signal aborts", async () => {

@@ -5,11 +5,13 @@ import {
   type EngineSettings,
   type Kind,
   type LogEntry,
+  type StoreAdapter,
 } from "@kiln/core"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { plainProviders } from "../support/harness.ts"
 
 export interface OpenOptions {
+  readonly store?: StoreAdapter
   readonly settings?: Partial<EngineSettings>
   readonly autoStart?: boolean
   readonly log?: (entry: LogEntry) => void
@@ -26,10 +28,10 @@ const quick: Partial<EngineSettings> = {
 /** An engine of these kinds in memory, both modes served. */
 export const openWith = <K extends Kind>(
   kinds: ReadonlyArray<K>,
-  { autoStart, log, onAttemptFailed, settings }: OpenOptions = {},
+  { autoStart, log, onAttemptFailed, settings, store }: OpenOptions = {},
 ): Promise<EmbeddedEngine<K>> =>
   createEngine({
-    store: memoryStore(),
+    store: store ?? memoryStore(),
     blobs: memoryBlobs(),
     kinds,
     // Which kinds they are is the caller's to say: these providers serve all of them.
