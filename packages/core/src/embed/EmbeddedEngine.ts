@@ -296,7 +296,8 @@ export interface EmbeddedEngine<
   readonly start: () => Promise<void>
   /**
    * Shuts down: refuses new calls, lets running jobs finish for `drainMs` milliseconds (default from the settings: 25 s),
-   * releases the others and closes the stores. Waiting calls reject with an `AbortError`.
+   * releases the others and closes the stores. Waiting calls reject with an `AbortError`. Rejects with `StoreUnavailable` when all this
+   * takes 25 s longer than `drainMs`, because a store does not answer: the process may exit then, and jobs in progress are taken over.
    */
   readonly stop: (options?: { readonly drainMs?: number }) => Promise<void>
 }
