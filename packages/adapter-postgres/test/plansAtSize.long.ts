@@ -3,7 +3,7 @@ import { Effect, type Scope } from "effect"
 import { type FreshDatabase, freshDatabase } from "@kiln/postgres-lab"
 import { arrangeEveryState, callEveryVerb } from "@kiln/conformance"
 import { PostgresStores } from "../src/index.ts"
-import { countAll, countOfProject, depthByKind, oldestReady } from "../src/jobs/counts.ts"
+import { countAll, countFinished, countOfProject, depthByKind, oldestReady } from "../src/jobs/counts.ts"
 import { storedLineage } from "@kiln/sql-store"
 import { insertCharged } from "../src/spending.ts"
 import { ownOf } from "../src/Statement.ts"
@@ -108,7 +108,10 @@ const wholeFor: ReadonlyArray<readonly [text: RegExp | string, tables: ReadonlyA
 ]
 
 /** With one entry of statistics for each column, the planner takes all finished jobs of a kind for recent ones. */
-const badlyEstimated: typeof wholeFor = [[countOfProject.sql, ["results"]]]
+const badlyEstimated: typeof wholeFor = [
+  [countOfProject.sql, ["results"]],
+  [countFinished.sql, ["results"]],
+]
 
 const mayRead = (sql: string, { table }: Scan, whole: typeof wholeFor): boolean =>
   whole.some(([text, tables]) => (typeof text === "string" ? text === sql : text.test(sql)) && tables.includes(table))

@@ -101,7 +101,7 @@ const countOf = (lanes?: (given: Given<Question>) => typeof unfinished) =>
 
 /** Counts the whole queue, lane by lane. */
 export const countAll = countOf(() => unfinished)
-const countFinished = countOf()
+export const countFinished = countOf()
 export const countOfProject = countOf((given) => unfinishedOf(given.projectId))
 
 /** Counts the jobs that have a label and all labels of a list, one by one. */
