@@ -246,20 +246,18 @@ const maxTimerMs = 2 ** 31 - 1
 /** Additional time after the drain for releasing jobs and closing the stores, as in the service. */
 const stopGraceMs = 25_000
 
-/** Rejects if a stop takes longer. The close continues in the background. */
-const within = async (ms: number, stopped: Promise<void>): Promise<void> => {
+/** Waits until an engine has stopped, and aborts `ended`. Rejects if that takes too long; the close then continues in the background. */
+const limited = async (drainMs: number, stopped: Promise<void>, ended: AbortController): Promise<void> => {
+  const ms = drainMs + stopGraceMs
   const { promise: overdue, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => {
-      const cause = `did not answer within ${ms / 1_000} s; jobs in progress are taken over when their leases end`
-      reject(new StoreUnavailable({ operation: "stop", cause }))
-    },
-    Math.min(ms, maxTimerMs),
-  )
+  const cause = `did not answer within ${ms / 1_000} s; jobs in progress are taken over when their leases end`
+  const giveUp = () => reject(new StoreUnavailable({ operation: "stop", cause }))
+  const timer = setTimeout(giveUp, Math.min(ms, maxTimerMs))
   try {
     await Promise.race([stopped, overdue])
   } finally {
     clearTimeout(timer)
+    ended.abort(new EngineClosed())
   }
 }
 
@@ -375,9 +373,7 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
       requireOptions("stop()", options, stopOptions)
       if (options.drainMs !== undefined) requireNumber("drainMs", options.drainMs, { least: 0 })
       if (stopping === undefined) drainMs = options.drainMs ?? drainMs
-      return (stopping ??= keepAlive
-        .while(within(drainMs + stopGraceMs, close()))
-        .finally(() => ended.abort(new EngineClosed())))
+      return (stopping ??= keepAlive.while(limited(drainMs, close(), ended)))
     },
   }
 }
