@@ -26,7 +26,6 @@ const committed: Readonly<Record<string, string>> = {
   "0017Replacements": "30f3982ef86e9eaa5f694169031b98ad55a9d01beb7ae3dbfeebfcd6373a644f",
   "0018KeysInSnapshots": "92bf111e3b48592e70607e3dfe56e7c4a55b835f703fcf416771726196b9ce07",
   "0019LanesInTurn": "db8b4e428fbbd133ae6b1cdf434c72668b506853fefb55e24e3dd02440c57f4f",
-  "0020FewerTriggers": "1e90262205394b9e9280fee8faee056aa0145f1aa6b55633c5599d5c4777f115",
 }
 
 const digests = migrations.map(({ name, sql }) => [name, createHash("sha256").update(sql).digest("hex")] as const)

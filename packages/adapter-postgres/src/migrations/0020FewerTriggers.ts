@@ -1,6 +1,9 @@
 import type { Migration } from "@kiln/core/ports"
 
-/** As before, in one statement. */
+/**
+ * As before, in one statement. A job that has ended is no case of its own: a result is written only for a job, and deleted only with it, so a
+ * second job with its number meets the primary key.
+ */
 const standInQueue = `
 CREATE FUNCTION "kiln".replaced_key() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
@@ -23,8 +26,7 @@ BEGIN
       THEN "kiln".replaced_key()
       ELSE (
         SELECT lanes.id FROM "kiln".lanes WHERE lanes.project_id = added.project_id AND lanes.kind = added.kind AND
-          lanes.kind_version = added.kind_version AND lanes.mode = added.mode AND
-          NOT EXISTS (SELECT FROM "kiln".results WHERE job_seq = added.seq OFFSET 0)) END,
+          lanes.kind_version = added.kind_version AND lanes.mode = added.mode) END,
     project_id, kind, mode, priority, created_at, queue_limit_ms, run_limit_ms,
     'queued', 0, false, created_at + delay_ms, created_at + delay_ms + queue_limit_ms, created_at + delay_ms, 0, 0, 0, 0, 0
   FROM added;
