@@ -23,7 +23,6 @@ const keptStates = [
   "2026-11-26-c",
   "2026-11-27",
   "2026-11-28",
-  "2026-11-28-b",
 ]
 /** Schemas whose first migration had another text, before digests of texts were kept. */
 const otherTexts = ["2026-11-22", "2026-11-24", "2026-11-25-a"]

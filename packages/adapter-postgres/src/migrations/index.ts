@@ -18,7 +18,6 @@ import { priorities } from "./0016Priorities.ts"
 import { replacements } from "./0017Replacements.ts"
 import { keysInSnapshots } from "./0018KeysInSnapshots.ts"
 import { lanesInTurn } from "./0019LanesInTurn.ts"
-import { fewerTriggers } from "./0020FewerTriggers.ts"
 
 /**
  * In order; each is applied once. Migrations only add to the schema, because processes of the previous version run beside the new
@@ -45,6 +44,5 @@ export const migrations: ReadonlyArray<Migration> = [
   replacements,
   keysInSnapshots,
   lanesInTurn,
-  fewerTriggers,
   // One per line.
 ]
