@@ -35,8 +35,7 @@ import {
   unreserveJobs,
 } from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
-import { insertJobs } from "./insertJobs.ts"
-import { newRow, type NewRow } from "./newRows.ts"
+import { insertJobs, newRow, type NewRow } from "./insertJobs.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes, makeLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"

@@ -15,8 +15,7 @@ import {
   vouchesForAbsence,
   vouchesForTokens,
 } from "@kiln/core/worker"
-import { promisedId } from "../../src/domain/Ids.ts"
-import { makeUuidV7 } from "../../src/ports/IdGenerator.ts"
+import { makeUuidV7, promisedId } from "../../src/domain/Ids.ts"
 
 const hours = 3_600_000
 const begin = 1_000 * hours

@@ -15,7 +15,7 @@ import { KindBug } from "../../kinds/KindBug.ts"
 import type { BlobStore, Claim, IdGenerator, JobStore, NewJob } from "../../ports/index.ts"
 import { retrying } from "../repeating.ts"
 import type { EmittedChunks } from "./EmittedChunks.ts"
-import type { IsolatedRun } from "./Isolation.ts"
+import type { IsolatedRun } from "../claiming/Slots.ts"
 import { type HeldLease, type LeaseWatch, nowhere, type Placed } from "./leases.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 
