@@ -10,7 +10,7 @@ import type { BlobInfo } from "@kiln/core/ports"
 
 /** The directories of one store, and its state in this process. */
 export interface BlobDirectory {
-  /** Holds the files of blobs; see `layout.ts`. */
+  /** Holds the files of blobs; see `fileOf`. */
   readonly blobs: string
   /** Holds files that are being written. On the same file system, because the rename must be atomic. */
   readonly temporary: string
