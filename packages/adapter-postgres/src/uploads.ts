@@ -75,17 +75,16 @@ const nothing: KeptBytes = { uploads: 0, files: 0 }
 /** The bytes that projects keep, by project and mode. */
 export type KeptOfProjects = ReadonlyMap<string, KeptBytes>
 
-/** Names what `readKept` reads of a project. */
-export const keptName = ({ mode, projectId }: Owner): string => `${projectId} ${mode}`
+const nameOf = ({ mode, projectId }: Owner): string => `${projectId} ${mode}`
 
-export const keptOf = (all: KeptOfProjects, owner: Owner): KeptBytes => all.get(keptName(owner)) ?? nothing
+export const keptOf = (all: KeptOfProjects, owner: Owner): KeptBytes => all.get(nameOf(owner)) ?? nothing
 
 /** Reads what the projects of these jobs keep, as far as a cap asks for it. */
 export const readKept = async (session: Session, items: ReadonlyArray<NewJob>): Promise<KeptOfProjects> => {
   const capped = items.filter(({ storageCap = 0 }) => storageCap > 0)
-  const owners = new Map(capped.map(({ mode, projectId }) => [keptName({ mode, projectId }), { mode, projectId }]))
+  const owners = new Map(capped.map(({ mode, projectId }) => [nameOf({ mode, projectId }), { mode, projectId }]))
   const rows = await session.batch(kept, [...owners.values()])
-  return new Map(rows.map(({ files, uploads, ...owner }) => [keptName(owner), { uploads, files }]))
+  return new Map(rows.map(({ files, uploads, ...owner }) => [nameOf(owner), { uploads, files }]))
 }
 
 /** Looks for one that is due, in the index of the sweep. */

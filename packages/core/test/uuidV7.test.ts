@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { makeUuidV7 } from "../src/domain/Ids.ts"
+import { makeUuidV7 } from "../src/ports/IdGenerator.ts"
 import { describe, expect, it } from "vitest"
 
 const hex = (uuid: Uint8Array) => Buffer.from(uuid).toString("hex")

@@ -4,8 +4,10 @@ import {
   hasRoom,
   type Job,
   type JobFacts,
+  type JobMode,
   judgeJob,
   maximumCostOf,
+  type ProjectId,
   type SpendOwner,
   type StoreUnavailable,
   type Upload,
@@ -13,9 +15,19 @@ import {
 import type { NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Database } from "../connection/Database.ts"
-import { keptName, keptOf, readKept } from "../uploads.ts"
-import { asStored, cappedOwners, keyName, type Read } from "./createJobs.ts"
-import { type CapCheck, type Compared, type Cost, type Counted, newRow, type NewRow } from "./insertJobs.ts"
+import { cappedOwners } from "../spending.ts"
+import { keptOf, readKept } from "../uploads.ts"
+import type { Read } from "./createJobs.ts"
+import {
+  asStored,
+  type CapCheck,
+  type Compared,
+  type Cost,
+  type Counted,
+  keyName,
+  newRow,
+  type NewRow,
+} from "./insertJobs.ts"
 import { type Lanes, RememberedLanes } from "./lanes.ts"
 
 /** Maximum number of remembered projects; when it is exceeded, all are forgotten. */
@@ -48,7 +60,7 @@ const ampleBytes = 1_024 ** 3
  */
 class StorageRoom {
   readonly #db: Pick<Database, "read">
-  readonly #ample = new Map<string, number>()
+  readonly #ample: Readonly<Record<JobMode, Map<ProjectId, number>>> = { live: new Map(), sandbox: new Map() }
 
   constructor(db: Pick<Database, "read">) {
     this.#db = db
@@ -57,15 +69,17 @@ class StorageRoom {
   /** Returns whether the projects of these jobs are below their caps. */
   has(items: ReadonlyArray<NewJob>): Effect.Effect<boolean, StoreUnavailable> {
     const now = performance.now()
-    const unsure = items.filter((item) => (item.storageCap ?? 0) > 0 && (this.#ample.get(keptName(item)) ?? 0) < now)
+    const unsure = items.filter(
+      (item) => (item.storageCap ?? 0) > 0 && (this.#ample[item.mode].get(item.projectId) ?? 0) < now,
+    )
     if (unsure.length === 0) return Effect.succeed(true)
     return Effect.map(
       this.#db.read("JobStore.createJobs", (session) => readKept(session, unsure)),
       (read) => {
-        if (this.#ample.size > 10_000) this.#ample.clear()
+        for (const ample of Object.values(this.#ample)) if (ample.size > 10_000) ample.clear()
         return unsure.every((item) => {
-          const { storageCap = 0 } = item
-          if (hasRoom(keptOf(read, item), storageCap - ampleBytes)) this.#ample.set(keptName(item), now + readingMs)
+          const { mode, projectId, storageCap = 0 } = item
+          if (hasRoom(keptOf(read, item), storageCap - ampleBytes)) this.#ample[mode].set(projectId, now + readingMs)
           return hasRoom(keptOf(read, item), storageCap)
         })
       },

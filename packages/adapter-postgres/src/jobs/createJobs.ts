@@ -18,13 +18,13 @@ import {
   withReservation,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "@kiln/sql-store"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
 import { lockedSchedules, writeSchedule } from "./schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import {
   addUp,
+  cappedOwners,
   lockSpending,
   noSpending,
   type ReadSpending,
@@ -35,7 +35,7 @@ import {
   unreserveJobs,
 } from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
-import { insertJobs, newRow, type NewRow } from "./insertJobs.ts"
+import { asStored, insertJobs, keyName, newRow, type NewRow } from "./insertJobs.ts"
 import { leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes, makeLanes } from "./lanes.ts"
 import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
@@ -92,8 +92,6 @@ export interface Judged {
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
-  `${keyId} ${idempotencyKey}`
 const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
 
@@ -187,10 +185,6 @@ export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>):
   const [read, lanes] = await Promise.all([readItems(session, items, true), findLanes(session, items)])
   return { ...read, lanes }
 }
-
-/** The owners whose spend caps decide about these items. */
-export const cappedOwners = (items: ReadonlyArray<NewJob>): ReadonlyArray<SpendOwner> =>
-  items.flatMap(({ gate, keyId, projectId }) => (gate !== null && gate.price !== null ? [keyId, projectId] : []))
 
 /**
  * The same without lanes. `alone`: locks projects that have a queue cap, and spend caps, until the transaction ends. In a caller's
@@ -358,10 +352,3 @@ const noteReserved = (
     reserving.add(entry)
   }
 }
-
-/** Returns the job as later readers will see it, with its JSON decoded again. */
-export const asStored = (job: Job): Job => ({
-  ...job,
-  metadata: decodeObject(JSON.stringify(job.metadata), job.id),
-  request: decodeObject(JSON.stringify(job.request), job.id),
-})

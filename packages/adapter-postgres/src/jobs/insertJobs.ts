@@ -1,12 +1,24 @@
 import { type AliasedRawBuilder, sql } from "kysely"
 import { type Job, type JobId, labelsOf, rankOf, type SpendOwner } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
+import { decodeObject } from "@kiln/sql-store"
 import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import { briefLockTimeoutMs, type Session, type Transaction } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
-import { inheritScopes } from "./labels.ts"
+import { inheritScopes, scopesIn } from "./labels.ts"
 import { laneOf, type Lanes, makeLanes } from "./lanes.ts"
-import { detachUploads, type RetriedJob } from "./retriedJobs.ts"
+import { detachRetried, type RetriedJob } from "./retriedJobs.ts"
+
+/** The name of an idempotency key within a process. */
+export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
+  `${keyId} ${idempotencyKey}`
+
+/** Returns the job as later readers will see it, with its JSON decoded again. */
+export const asStored = (job: Job): Job => ({
+  ...job,
+  metadata: decodeObject(JSON.stringify(job.metadata), job.id),
+  request: decodeObject(JSON.stringify(job.request), job.id),
+})
 
 /** Returns an accepted job as it is written. */
 export const newRow = (item: NewJob, job: Job, priceId: number | null, retried: RetriedJob | undefined) => {
@@ -242,18 +254,6 @@ const wantedLanes = (rows: ReadonlyArray<NewRow>, known: Lanes) => {
 const labelsIn = (rows: ReadonlyArray<NewRow>) =>
   rows.flatMap(({ item: { metadata }, row: { id } }) => labelsOf(metadata).map((label) => ({ id, label })))
 
-/** The scopes of unique jobs. The last job of a scope has it. */
-const scopesIn = (rows: ReadonlyArray<NewRow>) => {
-  const scopes = new Map<string, { id: string; place: number; scope: string; age_ms: number | null }>()
-  for (const [index, { item, row }] of rows.entries()) {
-    if (item.unique === undefined) continue
-    const { scope, while: duration } = item.unique
-    const age_ms = typeof duration === "number" ? Math.ceil(duration) : null
-    scopes.set(scope, { id: row.id, place: index + 1, scope, age_ms })
-  }
-  return [...scopes.values()]
-}
-
 /** The uploads that jobs consume. */
 const consumedIn = (rows: ReadonlyArray<NewRow>) =>
   rows.flatMap(({ row: { id: job, key_id, mode, project_id, upload_id: id } }, index) =>
@@ -368,13 +368,6 @@ export const addJobs = async (
   if (added === undefined) throw new TypeError("accept_jobs returned no row")
   return added
 }
-
-/** Gives the uploads of retried jobs to their retries. */
-export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
-  detachUploads(
-    session,
-    rows.flatMap(({ retried }) => retried ?? []),
-  )
 
 /** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
 export const insertJobs = async (

@@ -15,7 +15,8 @@ import {
   vouchesForAbsence,
   vouchesForTokens,
 } from "@kiln/core/worker"
-import { makeUuidV7, promisedId } from "../../src/domain/Ids.ts"
+import { promisedId } from "../../src/domain/Ids.ts"
+import { makeUuidV7 } from "../../src/ports/IdGenerator.ts"
 
 const hours = 3_600_000
 const begin = 1_000 * hours
