@@ -18,6 +18,7 @@ import {
   withReservation,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
+import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
 import { lockedSchedules, writeSchedule } from "./schedules.ts"
@@ -35,10 +36,10 @@ import {
   unreserveJobs,
 } from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
-import { asStored, insertJobs, keyName, newRow, type NewRow } from "./insertJobs.ts"
-import { leaveScopesOf, lockedScopes } from "./labels.ts"
+import { addJobs, asStored, keyName, newRow, type NewRow } from "./insertJobs.ts"
+import { inheritScopes, leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes, makeLanes } from "./lanes.ts"
-import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
+import { detachRetried, lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 
 /** The facts read before the items of a batch are judged. */
@@ -135,6 +136,29 @@ export const withoutScope = (
 ): ReadonlyArray<NewJob> =>
   items.filter((_, index) => !["Created", "Replaced", "Duplicate"].includes(outcomes[index]?._tag ?? ""))
 
+/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
+const writeAccepted = async (
+  tx: Transaction,
+  rows: ReadonlyArray<NewRow>,
+  lanes: Map<string, number>,
+): Promise<void> => {
+  if (rows.length === 0) return
+  await makeLanes(
+    tx,
+    rows.map(({ item }) => item),
+    lanes,
+  )
+  const [, added] = await Promise.all([
+    detachRetried(tx, rows),
+    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }).catch((error: unknown) => {
+      throw isReplacedKey(error) ? new Superseded() : error
+    }),
+  ])
+  // When the step starts over, it finds a replay, or that a lane is missing.
+  if (added.accepted === null || added.refused !== null) throw new Superseded()
+  await inheritScopes(tx, rows)
+}
+
 export const createJobs = async (
   tx: Transaction,
   items: ReadonlyArray<NewJob>,
@@ -148,7 +172,7 @@ export const createJobs = async (
       items.filter((_, index) => isWritten(outcomes[index])),
       read.lanes,
     )
-  await insertJobs(tx, accepted, read.lanes)
+  await writeAccepted(tx, accepted, read.lanes)
   await replaceJobs(tx, replaced)
   await advanceSchedules(tx, items, outcomes)
   await leaveScopesOf(tx, withoutScope(items, outcomes))

@@ -2,12 +2,10 @@ import { type AliasedRawBuilder, sql } from "kysely"
 import { type Job, type JobId, labelsOf, rankOf, type SpendOwner } from "@kiln/core/domain"
 import type { NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/sql-store"
-import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
-import { briefLockTimeoutMs, type Session, type Transaction } from "../connection/Session.ts"
+import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
-import { inheritScopes, scopesIn } from "./labels.ts"
-import { laneOf, type Lanes, makeLanes } from "./lanes.ts"
-import { detachRetried, type RetriedJob } from "./retriedJobs.ts"
+import { laneOf, type Lanes } from "./lanes.ts"
+import type { RetriedJob } from "./retriedJobs.ts"
 
 /** The name of an idempotency key within a process. */
 export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
@@ -254,6 +252,18 @@ const wantedLanes = (rows: ReadonlyArray<NewRow>, known: Lanes) => {
 const labelsIn = (rows: ReadonlyArray<NewRow>) =>
   rows.flatMap(({ item: { metadata }, row: { id } }) => labelsOf(metadata).map((label) => ({ id, label })))
 
+/** The scopes of unique jobs. The last job of a scope has it. */
+const scopesIn = (rows: ReadonlyArray<NewRow>) => {
+  const scopes = new Map<string, { id: string; place: number; scope: string; age_ms: number | null }>()
+  for (const [index, { item, row }] of rows.entries()) {
+    if (item.unique === undefined) continue
+    const { scope, while: duration } = item.unique
+    const age_ms = typeof duration === "number" ? Math.ceil(duration) : null
+    scopes.set(scope, { id: row.id, place: index + 1, scope, age_ms })
+  }
+  return [...scopes.values()]
+}
+
 /** The uploads that jobs consume. */
 const consumedIn = (rows: ReadonlyArray<NewRow>) =>
   rows.flatMap(({ row: { id: job, key_id, mode, project_id, upload_id: id } }, index) =>
@@ -367,27 +377,4 @@ export const addJobs = async (
   const added = await session.get(createJobsStatement, given.list)
   if (added === undefined) throw new TypeError("accept_jobs returned no row")
   return added
-}
-
-/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
-export const insertJobs = async (
-  tx: Transaction,
-  rows: ReadonlyArray<NewRow>,
-  lanes: Map<string, number>,
-): Promise<void> => {
-  if (rows.length === 0) return
-  await makeLanes(
-    tx,
-    rows.map(({ item }) => item),
-    lanes,
-  )
-  const [, added] = await Promise.all([
-    detachRetried(tx, rows),
-    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }).catch((error: unknown) => {
-      throw isReplacedKey(error) ? new Superseded() : error
-    }),
-  ])
-  // When the step starts over, it finds a replay, or that a lane is missing.
-  if (added.accepted === null || added.refused !== null) throw new Superseded()
-  await inheritScopes(tx, rows)
 }

@@ -97,20 +97,6 @@ export const lockedScopes = async (
   )
 }
 
-/** The scopes of unique jobs. The last job of a scope has it. */
-export const scopesIn = (
-  rows: ReadonlyArray<{ readonly item: Pick<NewJob, "unique">; readonly row: { readonly id: JobId } }>,
-) => {
-  const scopes = new Map<string, { id: string; place: number; scope: string; age_ms: number | null }>()
-  for (const [index, { item, row }] of rows.entries()) {
-    if (item.unique === undefined) continue
-    const { scope, while: duration } = item.unique
-    const age_ms = typeof duration === "number" ? Math.ceil(duration) : null
-    scopes.set(scope, { id: row.id, place: index + 1, scope, age_ms })
-  }
-  return [...scopes.values()]
-}
-
 /** Removes the entries of scopes that were locked for jobs which were not accepted. */
 export const leaveScopesOf = (session: Session, refused: ReadonlyArray<NewJob>): Promise<number> =>
   session.runBatch(leaveScopes, scopesOf(refused))

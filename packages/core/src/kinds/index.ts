@@ -3,6 +3,7 @@ export {
   type FieldsSchema,
   fieldsDecoder,
   decodeFields,
+  isStandardSchema,
   type ReadRequest,
   type RequestReader,
   type RequestSchema,

@@ -33,7 +33,7 @@ export interface RateLimitDecision {
 }
 
 /** The decision of a limit that is disabled. */
-export const unlimited: RateLimitDecision = {
+const unlimited: RateLimitDecision = {
   allowed: true,
   limit: 0,
   remaining: 0,

@@ -20,7 +20,7 @@ import type { JobKind } from "../../kinds/JobKind.ts"
 import { type ClaimRef, WakeUp } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
-import type { Attempt } from "../attempt/Attempt.ts"
+import type { Attempt, IsolatedRun } from "../attempt/Attempt.ts"
 import { Batches } from "../attempt/Batches.ts"
 import { Bag, LeaseWatch } from "../attempt/leases.ts"
 import type { Settled } from "../attempt/writeEnd.ts"
@@ -168,16 +168,6 @@ const shareOfRest = 1 / 6
 /** The shortest delay of a job that cannot be isolated now, as a share of a lease. */
 const shareOfDelay = 1 / 3
 
-/** An attempt that starts while no other one runs. */
-export interface IsolatedRun {
-  /** When the job was claimed, in milliseconds of the monotonic clock. */
-  readonly claimedAtMs: number
-  /** Waits until no other attempt runs, but no longer than a lease. */
-  readonly waitUntilQuiet: Effect.Effect<void>
-  /** Whether no other attempt has run beside this one since it began. */
-  readonly wasAlone: () => boolean
-}
-
 interface Tracked extends IsolatedRun {
   /**
    * The time until which the worker claims nothing else, in milliseconds of the monotonic clock. The start of the attempt may
@@ -189,7 +179,7 @@ interface Tracked extends IsolatedRun {
 }
 
 /** Coordinates the attempts of one process: they run concurrently, or one of them is isolated for a while. */
-export const makeIsolation = (leaseDurationMs: number) => {
+const makeIsolation = (leaseDurationMs: number) => {
   let running = 0
   let begun = 0
   let quiet: Deferred.Deferred<void> | undefined
