@@ -8,7 +8,7 @@ import { BlobStore } from "@kiln/core/ports"
 import { afterEach, describe, expect, vi } from "vitest"
 import { it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { encodeFooter } from "../src/file/layout.ts"
+import { encodeFooter } from "../src/file/BlobDirectory.ts"
 import { DirectorySyncs, SharedRuns } from "../src/file/system.ts"
 import type { RecordedDisk } from "./support/recordedDisk.ts"
 

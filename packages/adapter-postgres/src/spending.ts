@@ -8,7 +8,7 @@ import {
   type SpendOwner,
   startOfPeriod,
 } from "@kiln/core/domain"
-import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
+import type { LedgerPage, LedgerPart, NewJob } from "@kiln/core/ports"
 import { listCaps, readCharges, type StoredCap, writeCap } from "@kiln/sql-store"
 import { batchStatement, type Given, type ItemOf, query, statement, storeTime, text, whole } from "./Statement.ts"
 import type { Session, Transaction } from "./connection/Session.ts"
@@ -28,6 +28,10 @@ const hasJob = sql<boolean>`EXISTS (SELECT FROM "kiln".jobs WHERE jobs.id = spen
 
 /** Number of charged entries from which an owner's are added up by day, so that reading them stays cheap. More than two months have days. */
 const mostCharged = 200
+
+/** The owners whose spend caps decide about these items. */
+export const cappedOwners = (items: ReadonlyArray<NewJob>): ReadonlyArray<SpendOwner> =>
+  items.flatMap(({ gate, keyId, projectId }) => (gate !== null && gate.price !== null ? [keyId, projectId] : []))
 
 /** Reserving for an owner is a matter of one transaction at a time. Locks in the order of the ids to avoid deadlocks. */
 const lockCaps = batchStatement({ owner: text<SpendOwner>() }, (item) =>

@@ -1,15 +1,6 @@
-import {
-  hasRoom,
-  type JobMode,
-  type KeptBytes,
-  type KeyId,
-  type ProjectId,
-  type StoreUnavailable,
-  type UploadId,
-} from "@kiln/core/domain"
+import type { JobMode, KeptBytes, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
 import { deleteUploads, expireUploads, selectUploads as selected, transferVerbs } from "@kiln/sql-store"
 import { sql } from "kysely"
-import * as Effect from "effect/Effect"
 import { type NewJob, UploadStore } from "@kiln/core/ports"
 import {
   ago,
@@ -94,41 +85,6 @@ export const readKept = async (session: Session, items: ReadonlyArray<NewJob>): 
   const owners = new Map(capped.map(({ mode, projectId }) => [nameOf({ mode, projectId }), { mode, projectId }]))
   const rows = await session.batch(kept, [...owners.values()])
   return new Map(rows.map(({ files, uploads, ...owner }) => [nameOf(owner), { uploads, files }]))
-}
-
-/** The time for which a reading is reused for a project far from its cap, and the distance that counts as far. */
-const readingMs = 1_000
-const ampleBytes = 1_024 ** 3
-
-/**
- * Says which jobs need no look at what their projects keep. Jobs add bytes when they finish, not when they are accepted, so a reading
- * outside of the transaction is as good as one inside. A reading with ample room is used for a second.
- */
-export class StorageRoom {
-  readonly #db: Pick<Database, "read">
-  readonly #ample = new Map<string, number>()
-
-  constructor(db: Pick<Database, "read">) {
-    this.#db = db
-  }
-
-  /** Returns whether the projects of these jobs are below their caps. */
-  has(items: ReadonlyArray<NewJob>): Effect.Effect<boolean, StoreUnavailable> {
-    const now = performance.now()
-    const unsure = items.filter((item) => (item.storageCap ?? 0) > 0 && (this.#ample.get(nameOf(item)) ?? 0) < now)
-    if (unsure.length === 0) return Effect.succeed(true)
-    return Effect.map(
-      this.#db.read("JobStore.createJobs", (session) => readKept(session, unsure)),
-      (read) => {
-        if (this.#ample.size > 10_000) this.#ample.clear()
-        return unsure.every((item) => {
-          const { storageCap = 0 } = item
-          if (hasRoom(keptOf(read, item), storageCap - ampleBytes)) this.#ample.set(nameOf(item), now + readingMs)
-          return hasRoom(keptOf(read, item), storageCap)
-        })
-      },
-    )
-  }
 }
 
 /** Looks for one that is due, in the index of the sweep. */

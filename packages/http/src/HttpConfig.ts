@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import type { RateLimitPolicy } from "@kiln/core/domain"
 import type { OpenAiSettings } from "./openai/OpenAiContext.ts"
 import { parseJsonObject } from "./server/body.ts"
-import { defaultRateLimits, type RateLimitName, rateLimitNames, type RateLimits } from "./wire/RateLimiter.ts"
+import { defaultRateLimits, type RateLimitName, rateLimitNames, type RateLimits } from "./server/rateLimits.ts"
 
 /** Settings of the HTTP service. */
 export interface HttpSettings {

@@ -25,5 +25,5 @@ export {
 } from "./server/storedSigningKeys.ts"
 export { knownMethod } from "./server/requestSpan.ts"
 export { parseTrustedProxies } from "./wire/ClientAddress.ts"
-export { defaultRateLimits } from "./wire/RateLimiter.ts"
+export { defaultRateLimits } from "./server/rateLimits.ts"
 export { parseKeyring } from "./wire/SignedUrls.ts"

@@ -13,8 +13,7 @@ import {
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { READ_CHUNK_BYTES } from "../readChunk.ts"
-import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
-import { decodeFooter, fileOf, FOOTER_BYTES, nestedFileOf } from "./layout.ts"
+import { attempt, type BlobDirectory, decodeFooter, fileOf, FOOTER_BYTES, nestedFileOf } from "./BlobDirectory.ts"
 import { hasCode, readAt } from "./system.ts"
 
 /**

@@ -8,8 +8,7 @@ import * as Stream from "effect/Stream"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { BlobTooLarge, type BlobUnavailable } from "@kiln/core/domain"
 import { type BlobInfo, type BlobStore, releaseBytes, requireBlobKey, requireBlobLimit } from "@kiln/core/ports"
-import { attempt, type BlobDirectory } from "./BlobDirectory.ts"
-import { encodeFooter, fileOf } from "./layout.ts"
+import { attempt, type BlobDirectory, encodeFooter, fileOf } from "./BlobDirectory.ts"
 import { DIRECTORY_MODE, FILE_MODE, hasCode, moveBelow, writeAll } from "./system.ts"
 
 export const put = (directory: BlobDirectory): BlobStore["Service"]["put"] =>

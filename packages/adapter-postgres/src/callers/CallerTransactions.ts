@@ -19,11 +19,11 @@ import { meaningOf, sqlState } from "../connection/postgresErrors.ts"
 import { notify } from "../wakeUp/WakeUp.ts"
 import { loadBoard } from "../board.ts"
 import { signaledPayload, signalJobs } from "../jobs/waitingJobs.ts"
-import { claimableRows } from "../jobs/insertJobs.ts"
 import { RememberedFacts } from "../jobs/RememberedFacts.ts"
 import { anyLaneIsLater, findLanes, laneName, makeLanes, type MayBeClaimable, mayBeClaimableAt } from "../jobs/lanes.ts"
 import {
   addInOneStatement,
+  claimableRows,
   createInCallers,
   fromCaller,
   LaneNotSeen,

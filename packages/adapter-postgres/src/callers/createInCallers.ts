@@ -4,14 +4,14 @@ import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { boundKeys, replaces } from "../jobs/replaceJobs.ts"
 import { Session, type Wire } from "../connection/Session.ts"
 import { Superseded } from "../connection/postgresErrors.ts"
-import { cappedOwners, type Judged, judgeJobs, keyName, readItems, withoutScope } from "../jobs/createJobs.ts"
-import { noSpending, type ReadSpending } from "../spending.ts"
-import { addingOf, addJobs, claimableRows, detachRetried } from "../jobs/insertJobs.ts"
-import type { Lanes, NewRow } from "../jobs/newRows.ts"
+import { type Judged, judgeJobs, readItems, withoutScope } from "../jobs/createJobs.ts"
+import { cappedOwners, noSpending, type ReadSpending } from "../spending.ts"
+import { addingOf, addJobs, keyName, type NewRow } from "../jobs/insertJobs.ts"
+import { detachRetried } from "../jobs/retriedJobs.ts"
 import { inSchema, query, statement } from "../Statement.ts"
 import { readTime } from "../transactionsOf.ts"
 import { inheritScopes, leaveScopesOf } from "../jobs/labels.ts"
-import { findLanes, laneName, type MayBeClaimable } from "../jobs/lanes.ts"
+import { findLanes, laneName, laneOf, type Lanes, type MayBeClaimable } from "../jobs/lanes.ts"
 import type { Addable } from "../jobs/RememberedFacts.ts"
 import { workChannel } from "../wakeUp/Listener.ts"
 import type { CallerConnection } from "./CallerConnection.ts"
@@ -186,3 +186,11 @@ export const addInOneStatement = async (
   const { answer: _, message, ...fields } = told
   throw Object.assign(new Error(message), { severity: "ERROR", ...fields })
 }
+
+/** The lanes of rows and when they become claimable: a caller lowers `next_at` itself. */
+export const claimableRows = (
+  rows: ReadonlyArray<NewRow>,
+  lanes: Lanes,
+  acceptedAt: number,
+): ReadonlyArray<MayBeClaimable> =>
+  rows.map(({ item, row }) => ({ laneId: laneOf(lanes, item), claimableAt: acceptedAt + row.delay_ms }))

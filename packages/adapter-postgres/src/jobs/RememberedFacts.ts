@@ -1,10 +1,13 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import {
+  hasRoom,
   type Job,
   type JobFacts,
+  type JobMode,
   judgeJob,
   maximumCostOf,
+  type ProjectId,
   type SpendOwner,
   type StoreUnavailable,
   type Upload,
@@ -12,11 +15,20 @@ import {
 import type { NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Database } from "../connection/Database.ts"
-import { StorageRoom } from "../uploads.ts"
-import { asStored, cappedOwners, keyName, type Read } from "./createJobs.ts"
-import type { CapCheck, Compared, Cost, Counted } from "./insertJobs.ts"
-import { RememberedLanes } from "./lanes.ts"
-import { type Lanes, type NewRow, newRow } from "./newRows.ts"
+import { cappedOwners } from "../spending.ts"
+import { keptOf, readKept } from "../uploads.ts"
+import type { Read } from "./createJobs.ts"
+import {
+  asStored,
+  type CapCheck,
+  type Compared,
+  type Cost,
+  type Counted,
+  keyName,
+  newRow,
+  type NewRow,
+} from "./insertJobs.ts"
+import { type Lanes, RememberedLanes } from "./lanes.ts"
 
 /** Maximum number of remembered projects; when it is exceeded, all are forgotten. */
 const mostRemembered = 10_000
@@ -35,6 +47,43 @@ class CountedProjects {
   remember(counts: ReadonlyArray<Counted>, now: bigint): void {
     if (this.#counts.size + counts.length > mostRemembered) this.#counts.clear()
     for (const counted of counts) this.#counts.set(counted.project_id, { ...counted, at: now })
+  }
+}
+
+/** The time for which a reading is reused for a project far from its cap, and the distance that counts as far. */
+const readingMs = 1_000
+const ampleBytes = 1_024 ** 3
+
+/**
+ * Says which jobs need no look at what their projects keep. Jobs add bytes when they finish, not when they are accepted, so a reading
+ * outside of the transaction is as good as one inside. A reading with ample room is used for a second.
+ */
+class StorageRoom {
+  readonly #db: Pick<Database, "read">
+  readonly #ample: Readonly<Record<JobMode, Map<ProjectId, number>>> = { live: new Map(), sandbox: new Map() }
+
+  constructor(db: Pick<Database, "read">) {
+    this.#db = db
+  }
+
+  /** Returns whether the projects of these jobs are below their caps. */
+  has(items: ReadonlyArray<NewJob>): Effect.Effect<boolean, StoreUnavailable> {
+    const now = performance.now()
+    const unsure = items.filter(
+      (item) => (item.storageCap ?? 0) > 0 && (this.#ample[item.mode].get(item.projectId) ?? 0) < now,
+    )
+    if (unsure.length === 0) return Effect.succeed(true)
+    return Effect.map(
+      this.#db.read("JobStore.createJobs", (session) => readKept(session, unsure)),
+      (read) => {
+        for (const ample of Object.values(this.#ample)) if (ample.size > 10_000) ample.clear()
+        return unsure.every((item) => {
+          const { mode, projectId, storageCap = 0 } = item
+          if (hasRoom(keptOf(read, item), storageCap - ampleBytes)) this.#ample[mode].set(projectId, now + readingMs)
+          return hasRoom(keptOf(read, item), storageCap)
+        })
+      },
+    )
   }
 }
 
@@ -98,7 +147,7 @@ export class RememberedFacts {
     return Clock.clockWith((clock) => {
       const jobs = own || !this.#isCapped(items) ? this.#assumed(items, clock) : undefined
       if (jobs === undefined) return Effect.undefined
-      return Effect.map(this.#room.has(items), (hasRoom) => (hasRoom ? jobs : undefined))
+      return Effect.map(this.#room.has(items), (fits) => (fits ? jobs : undefined))
     })
   }
 

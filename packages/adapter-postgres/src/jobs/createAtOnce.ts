@@ -26,13 +26,14 @@ import {
   createJobCall,
   type CreateJobs,
   createJobsCall,
+  type NewRow,
   parametersOf,
 } from "./insertJobs.ts"
+import type { Lanes } from "./lanes.ts"
 import type { Addable, RememberedFacts } from "./RememberedFacts.ts"
 import type { Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
 import type { LanePositions } from "./LanePositions.ts"
-import type { Lanes, NewRow } from "./newRows.ts"
 import {
   type AnswerRow,
   type Asked,

@@ -18,13 +18,14 @@ import {
   withReservation,
 } from "@kiln/core/domain"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
-import { decodeObject } from "@kiln/sql-store"
+import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { keptOf, type KeptOfProjects, lockUploads, ownUploads, readKept, uploadOf } from "../uploads.ts"
 import { lockedSchedules, writeSchedule } from "./schedules.ts"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import {
   addUp,
+  cappedOwners,
   lockSpending,
   noSpending,
   type ReadSpending,
@@ -35,11 +36,10 @@ import {
   unreserveJobs,
 } from "../spending.ts"
 import { type Bound, boundKeys, isCallersKey, replaceJobs, replaces, type Replacing } from "./replaceJobs.ts"
-import { insertJobs } from "./insertJobs.ts"
-import { newRow, type NewRow } from "./newRows.ts"
-import { leaveScopesOf, lockedScopes } from "./labels.ts"
+import { addJobs, asStored, keyName, newRow, type NewRow } from "./insertJobs.ts"
+import { inheritScopes, leaveScopesOf, lockedScopes } from "./labels.ts"
 import { findLanes, makeLanes } from "./lanes.ts"
-import { lockedRetried, type RetriedJob } from "./retriedJobs.ts"
+import { detachRetried, lockedRetried, type RetriedJob } from "./retriedJobs.ts"
 import { countUnfinished, oneAtATimePerProject } from "./queueCap.ts"
 
 /** The facts read before the items of a batch are judged. */
@@ -93,8 +93,6 @@ export interface Judged {
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
-  `${keyId} ${idempotencyKey}`
 const uploadName = (item: { projectId: ProjectId; keyId: KeyId; mode: JobMode; id: UploadId }) =>
   [item.projectId, item.keyId, item.mode, item.id].join(" ")
 
@@ -138,6 +136,29 @@ export const withoutScope = (
 ): ReadonlyArray<NewJob> =>
   items.filter((_, index) => !["Created", "Replaced", "Duplicate"].includes(outcomes[index]?._tag ?? ""))
 
+/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
+const writeAccepted = async (
+  tx: Transaction,
+  rows: ReadonlyArray<NewRow>,
+  lanes: Map<string, number>,
+): Promise<void> => {
+  if (rows.length === 0) return
+  await makeLanes(
+    tx,
+    rows.map(({ item }) => item),
+    lanes,
+  )
+  const [, added] = await Promise.all([
+    detachRetried(tx, rows),
+    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }).catch((error: unknown) => {
+      throw isReplacedKey(error) ? new Superseded() : error
+    }),
+  ])
+  // When the step starts over, it finds a replay, or that a lane is missing.
+  if (added.accepted === null || added.refused !== null) throw new Superseded()
+  await inheritScopes(tx, rows)
+}
+
 export const createJobs = async (
   tx: Transaction,
   items: ReadonlyArray<NewJob>,
@@ -151,7 +172,7 @@ export const createJobs = async (
       items.filter((_, index) => isWritten(outcomes[index])),
       read.lanes,
     )
-  await insertJobs(tx, accepted, read.lanes)
+  await writeAccepted(tx, accepted, read.lanes)
   await replaceJobs(tx, replaced)
   await advanceSchedules(tx, items, outcomes)
   await leaveScopesOf(tx, withoutScope(items, outcomes))
@@ -188,10 +209,6 @@ export const readBatch = async (session: Session, items: ReadonlyArray<NewJob>):
   const [read, lanes] = await Promise.all([readItems(session, items, true), findLanes(session, items)])
   return { ...read, lanes }
 }
-
-/** The owners whose spend caps decide about these items. */
-export const cappedOwners = (items: ReadonlyArray<NewJob>): ReadonlyArray<SpendOwner> =>
-  items.flatMap(({ gate, keyId, projectId }) => (gate !== null && gate.price !== null ? [keyId, projectId] : []))
 
 /**
  * The same without lanes. `alone`: locks projects that have a queue cap, and spend caps, until the transaction ends. In a caller's
@@ -359,10 +376,3 @@ const noteReserved = (
     reserving.add(entry)
   }
 }
-
-/** Returns the job as later readers will see it, with its JSON decoded again. */
-export const asStored = (job: Job): Job => ({
-  ...job,
-  metadata: decodeObject(JSON.stringify(job.metadata), job.id),
-  request: decodeObject(JSON.stringify(job.request), job.id),
-})

@@ -1,12 +1,116 @@
 import { type AliasedRawBuilder, sql } from "kysely"
-import { type JobId, labelsOf, type SpendOwner } from "@kiln/core/domain"
-import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
-import { briefLockTimeoutMs, type Session, type Transaction } from "../connection/Session.ts"
+import { type Job, type JobId, labelsOf, rankOf, type SpendOwner } from "@kiln/core/domain"
+import type { NewJob } from "@kiln/core/ports"
+import { decodeObject } from "@kiln/sql-store"
+import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"
 import { type Given, query, statement } from "../Statement.ts"
-import { inheritScopes } from "./labels.ts"
-import { makeLanes, type MayBeClaimable } from "./lanes.ts"
-import { laneOf, type Lanes, type NewRow, packRows } from "./newRows.ts"
-import { detachUploads } from "./retriedJobs.ts"
+import { laneOf, type Lanes } from "./lanes.ts"
+import type { RetriedJob } from "./retriedJobs.ts"
+
+/** The name of an idempotency key within a process. */
+export const keyName = ({ idempotencyKey, keyId }: Pick<NewJob, "keyId" | "idempotencyKey">) =>
+  `${keyId} ${idempotencyKey}`
+
+/** Returns the job as later readers will see it, with its JSON decoded again. */
+export const asStored = (job: Job): Job => ({
+  ...job,
+  metadata: decodeObject(JSON.stringify(job.metadata), job.id),
+  request: decodeObject(JSON.stringify(job.request), job.id),
+})
+
+/** Returns an accepted job as it is written. */
+export const newRow = (item: NewJob, job: Job, priceId: number | null, retried: RetriedJob | undefined) => {
+  const { claimableAt, createdAt, deadlineAt, phaseStartedAt, queueLimitMs, runLimitMs } = job
+  if (claimableAt === null) throw new TypeError("a new job lacks its times")
+  // The trigger that gives a job its place in the queue derives these times from the delay.
+  if (phaseStartedAt !== claimableAt || deadlineAt !== claimableAt + queueLimitMs)
+    throw new TypeError("a new job waits from the end of its delay")
+  return {
+    item,
+    retried,
+    row: {
+      id: job.id,
+      project_id: job.projectId,
+      key_id: job.keyId,
+      mode: job.mode,
+      kind: job.kind,
+      kind_version: job.kindVersion,
+      upload_id: job.uploadId,
+      priority: rankOf(job.priority),
+      kept: JSON.stringify(job.metadata),
+      idempotency_key: job.idempotencyKey,
+      fingerprint: job.fingerprint,
+      price_id: priceId,
+      queue_limit_ms: queueLimitMs,
+      run_limit_ms: runLimitMs,
+      delay_ms: claimableAt - createdAt,
+      request: JSON.stringify(item.request),
+    },
+  }
+}
+
+/** An accepted job, ready to be written. Its times follow from when it is accepted. */
+export type NewRow = ReturnType<typeof newRow>
+
+type Row = NewRow["row"]
+
+/** The columns that are equal for most jobs of a call. */
+const sharedNames = [
+  "project_id",
+  "key_id",
+  "mode",
+  "kind",
+  "kind_version",
+  "priority",
+  "price_id",
+  "queue_limit_ms",
+  "run_limit_ms",
+  "delay_ms",
+] as const satisfies ReadonlyArray<keyof Row>
+
+const sharedOf = (row: Row) => Object.fromEntries(sharedNames.map((name) => [name, row[name]]))
+
+const areAlike = (a: Row, b: Row): boolean => {
+  for (const name of sharedNames) if (a[name] !== b[name]) return false
+  return true
+}
+
+/**
+ * The jobs as `accept_jobs` takes them: what several have in common is sent once, and each job says where (from 1). Reading fields
+ * is a good part of what a job costs the server.
+ */
+const packRows = (rows: ReadonlyArray<NewRow>): { readonly items: string; readonly shared: string } => {
+  const shared: Array<ReturnType<typeof sharedOf>> = []
+  const places = new Map<string, number>()
+  let last: Row | undefined
+  let place = 0
+
+  const placeOf = (row: Row): number => {
+    const previous = last
+    last = row
+    if (previous !== undefined && areAlike(previous, row)) return place
+    const fields = sharedOf(row)
+    const name = JSON.stringify(fields)
+    const known = places.get(name)
+    if (known !== undefined) return known
+    places.set(name, shared.push(fields))
+    return shared.length
+  }
+
+  const items = rows.map(({ row }) => {
+    place = placeOf(row)
+    return {
+      of: place,
+      id: row.id,
+      idempotency_key: row.idempotency_key,
+      fingerprint: row.fingerprint,
+      request: row.request,
+      ...(row.kept !== "{}" && { kept: row.kept }),
+      ...(row.upload_id !== null && { upload_id: row.upload_id }),
+    }
+  })
+  return { items: JSON.stringify(items), shared: JSON.stringify(shared) }
+}
 
 /** How many unfinished jobs a project may have, and how many are added to it. */
 export interface CapCheck {
@@ -280,42 +384,4 @@ export const addJobs = async (
   const added = await session.get(createJobsStatement, given.list)
   if (added === undefined) throw new TypeError("accept_jobs returned no row")
   return added
-}
-
-/** The lanes of rows and when they become claimable, for callers that lower `next_at` themselves. */
-export const claimableRows = (
-  rows: ReadonlyArray<NewRow>,
-  lanes: Lanes,
-  acceptedAt: number,
-): ReadonlyArray<MayBeClaimable> =>
-  rows.map(({ item, row }) => ({ laneId: laneOf(lanes, item), claimableAt: acceptedAt + row.delay_ms }))
-
-/** Gives the uploads of retried jobs to their retries. */
-export const detachRetried = (session: Session, rows: ReadonlyArray<NewRow>): Promise<number> =>
-  detachUploads(
-    session,
-    rows.flatMap(({ retried }) => retried ?? []),
-  )
-
-/** Writes accepted jobs in one flight, if their lanes are known. Throws `Superseded` where another transaction has bound a key meanwhile. */
-export const insertJobs = async (
-  tx: Transaction,
-  rows: ReadonlyArray<NewRow>,
-  lanes: Map<string, number>,
-): Promise<void> => {
-  if (rows.length === 0) return
-  await makeLanes(
-    tx,
-    rows.map(({ item }) => item),
-    lanes,
-  )
-  const [, added] = await Promise.all([
-    detachRetried(tx, rows),
-    addJobs(tx, rows, lanes, { own: true, acceptedAt: tx.now }).catch((error: unknown) => {
-      throw isReplacedKey(error) ? new Superseded() : error
-    }),
-  ])
-  // When the step starts over, it finds a replay, or that a lane is missing.
-  if (added.accepted === null || added.refused !== null) throw new Superseded()
-  await inheritScopes(tx, rows)
 }

@@ -58,6 +58,16 @@ const insertLanes = batchStatement(laneKey, (item) =>
 export const laneName = ({ kind, kindVersion, mode, projectId }: LaneKey): string =>
   JSON.stringify([projectId, kind, kindVersion, mode])
 
+/** The lanes of jobs, by name. */
+export type Lanes = ReadonlyMap<string, number>
+
+/** Returns the lane of a job. Throws if it is not among the lanes. */
+export const laneOf = (lanes: Lanes, job: LaneKey): number => {
+  const lane = lanes.get(laneName(job))
+  if (lane === undefined) throw new TypeError("a new job lacks its lane")
+  return lane
+}
+
 const distinct = (jobs: ReadonlyArray<LaneKey>): ReadonlyArray<LaneKey> => [
   ...new Map(
     jobs.map(({ kind, kindVersion, mode, projectId }) => {
@@ -78,11 +88,11 @@ export class RememberedLanes {
   readonly #ids = new Map<string, number>()
 
   /** Returns the lanes by name, or `undefined` unless the lanes of all these jobs are known. */
-  ofAll(jobs: ReadonlyArray<LaneKey>): ReadonlyMap<string, number> | undefined {
+  ofAll(jobs: ReadonlyArray<LaneKey>): Lanes | undefined {
     return jobs.every((job) => this.#ids.has(laneName(job))) ? this.#ids : undefined
   }
 
-  remember(lanes: ReadonlyMap<string, number>): void {
+  remember(lanes: Lanes): void {
     if (this.#ids.size + lanes.size > mostRemembered) this.#ids.clear()
     for (const [name, id] of lanes) this.#ids.set(name, id)
   }

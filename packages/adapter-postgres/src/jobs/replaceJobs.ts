@@ -5,7 +5,7 @@ import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import type { Session, Transaction } from "../connection/Session.ts"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"
 import { jobOf, jobsByIdempotencyKey, jobsBySeq } from "./jobRow.ts"
-import type { NewRow } from "./newRows.ts"
+import type { NewRow } from "./insertJobs.ts"
 
 /** A waiting job with another request, as it is written. Its delay counts from its creation. */
 export interface Replacing extends NewRow {

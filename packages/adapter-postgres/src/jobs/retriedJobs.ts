@@ -51,9 +51,12 @@ export const lockedRetried = async (
   )
 }
 
-/** Detaches uploads from failed jobs. A trigger checks that retries take them in the same transaction. */
-export const detachUploads = (session: Session, jobs: ReadonlyArray<RetriedJob>): Promise<number> =>
+/** Gives the uploads of failed jobs to their retries. A trigger checks that these take them in the same transaction. */
+export const detachRetried = (
+  session: Session,
+  rows: ReadonlyArray<{ readonly retried: RetriedJob | undefined }>,
+): Promise<number> =>
   session.runBatch(
     detach,
-    jobs.filter(({ uploadId }) => uploadId !== null),
+    rows.flatMap(({ retried }) => (retried === undefined || retried.uploadId === null ? [] : [retried])),
   )

@@ -17,8 +17,6 @@ export interface StandardIssue {
   readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
 }
 
-export const isStandardSchema = (schema: object): schema is StandardSchema => "~standard" in schema
-
 /** A schema of one value: any Standard Schema, or a schema of Effect. */
 export type ValueSchema = StandardSchema | { readonly Type: unknown; readonly Encoded: unknown }
 

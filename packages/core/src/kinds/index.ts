@@ -3,12 +3,13 @@ export {
   type FieldsSchema,
   fieldsDecoder,
   decodeFields,
+  isStandardSchema,
   type ReadRequest,
   type RequestReader,
   type RequestSchema,
   requestReader,
 } from "./readBySchema.ts"
-export { type StandardSchema, type StandardResult, type StandardIssue, isStandardSchema } from "./StandardSchema.ts"
+export type { StandardSchema, StandardResult, StandardIssue } from "./StandardSchema.ts"
 export { portsOf, closedKinds, switchesOf } from "./installedKinds.ts"
 export { IntegerBetween, OneOf, PositiveUpTo, providerVoice, Text, UploadReference } from "./fields.ts"
 export * from "./AttemptContext.ts"

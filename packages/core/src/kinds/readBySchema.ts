@@ -6,13 +6,7 @@ import { isArrayBuffer, isDate, isPlainObject, likelyName, readSafely } from "..
 import { canonicalJson, type FieldError, type JsonObject } from "../domain/index.ts"
 import { KindBug } from "./KindBug.ts"
 import type { FieldRule } from "../domain/FieldError.ts"
-import {
-  isStandardSchema,
-  type StandardIssue,
-  type StandardResult,
-  type StandardSchema,
-  type ValueSchema,
-} from "./StandardSchema.ts"
+import type { StandardIssue, StandardResult, StandardSchema, ValueSchema } from "./StandardSchema.ts"
 
 /** Returns a value as JSON text; `undefined` if JSON cannot represent it. */
 export const asJson = (value: unknown): string | undefined => {
@@ -107,6 +101,8 @@ export const asJsonObject = (value: unknown): JsonCopy | undefined => {
   const canonical = asJson(value)
   return canonical === undefined ? undefined : { stored: JSON.parse(canonical) as JsonObject, canonical }
 }
+
+export const isStandardSchema = (schema: object): schema is StandardSchema => "~standard" in schema
 
 /** Decodes a value. `wrongAt` is the first place that the schema rejects, such as `output.items[0].name`. It quotes no value. */
 export const readBySchema = (

@@ -29,14 +29,14 @@ export const boxAt = (data: Uint8Array, at: number, limit: number): Box | undefi
 }
 
 /** A chunk of a WAVE file: a name of four characters, a length, and content. Offsets are in bytes from the beginning of the file. */
-export interface Chunk {
+export interface RiffChunk {
   readonly name: string
   readonly body: number
   readonly bytes: number
 }
 
 /** Reads the header of the chunk at `at`; `undefined` if the file ends before. */
-export const chunkAt = (data: Uint8Array, at: number): Chunk | undefined => {
+export const chunkAt = (data: Uint8Array, at: number): RiffChunk | undefined => {
   if (at + 8 > data.length) return undefined
   const name = String.fromCharCode(data[at] ?? 0, data[at + 1] ?? 0, data[at + 2] ?? 0, data[at + 3] ?? 0)
   const low = (data[at + 4] ?? 0) | ((data[at + 5] ?? 0) << 8) | ((data[at + 6] ?? 0) << 16)

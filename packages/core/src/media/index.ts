@@ -1,4 +1,4 @@
-export { type Box, boxAt, type Chunk, chunkAt, dataBytes, type Element, elementAt } from "./containers.ts"
+export { type Box, boxAt, type RiffChunk, chunkAt, dataBytes, type Element, elementAt } from "./containers.ts"
 export {
   crc16,
   type EbmlNumber,

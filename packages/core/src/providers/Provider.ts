@@ -1,10 +1,9 @@
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import { type BlobCorrupt, type BlobUnavailable, isTaggedError, type JobId, isError } from "../domain/index.ts"
+import type { BlobCorrupt, BlobUnavailable, JobId } from "../domain/index.ts"
 import type { AnswerOf, NameOf, ProviderName, ProviderRef, RequestOf } from "./builtInPorts.ts"
-import { type ProviderCallError, type ProviderFailure, resultInvalid } from "./ProviderError.ts"
-import type { ProviderPort } from "./ProviderPort.ts"
+import type { ProviderCallError } from "./ProviderError.ts"
 import type { AudioDetails } from "./transcription.ts"
 
 /** Identifies a call. */
@@ -48,7 +47,8 @@ export const effectProvider = <const Ref extends ProviderRef>(
   port: Ref,
   provider: Provider<Ref>,
 ): EffectProvider<Ref> =>
-  Object.assign<Provider<Ref>, { readonly "~provider": NameOf<Ref> }>((request, call) => provider(request, call), {
+  // A function of its own, because the given one may be marked for another port.
+  Object.assign<Provider<Ref>, { readonly "~provider": NameOf<Ref> }>(provider.bind(undefined), {
     "~provider": (typeof port === "string" ? port : port.name) as NameOf<Ref>,
   })
 
@@ -68,19 +68,3 @@ export class Providers extends Context.Service<
     readonly live: ProviderSet
   }
 >()("@kiln/core/providers/Providers") {}
-
-/** Calls a provider and checks its answer. An invalid answer fails with `result_invalid`. */
-export const callProvider = (
-  port: ProviderPort,
-  provider: AnyProvider,
-  request: object,
-  call: ProviderCall,
-): Called<unknown> =>
-  Effect.flatMap(provider(request as never, call), (answer) =>
-    Effect.try({ try: () => port.check(answer, request as never), catch: invalidAnswer }),
-  )
-
-const invalidAnswer = (thrown: unknown): ProviderFailure =>
-  isTaggedError<ProviderFailure>(thrown, "ProviderFailure")
-    ? thrown
-    : resultInvalid(`validating the answer threw ${isError(thrown) ? thrown.name : typeof thrown}`)

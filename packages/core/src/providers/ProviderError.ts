@@ -68,8 +68,3 @@ export const providerRefused = (what: "content" | "input", detail: string): Prov
 /** The provider works for no job until its operator fixes it. */
 export const providerBroken = (reason: BrokenReason, detail: string, retryAfterMs?: number): ProviderBroken =>
   new ProviderBroken({ reason, detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
-
-/*
- * Parts that checks of answers share. A provider is someone else's code: its types are a claim, so every answer is read as
- * an unknown value, before anything of it is stored or charged.
- */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import type { JobRoute } from "@kiln/client"
 import type { Caller } from "../server/Caller.ts"
-import type { RateLimits } from "../wire/RateLimiter.ts"
+import type { RateLimits } from "../server/rateLimits.ts"
 
 /** An engine returned by `createEngine`, with any kinds and any store. */
 export interface MountedEngine {

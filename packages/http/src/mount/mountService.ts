@@ -13,7 +13,7 @@ import {
 } from "@kiln/core/domain"
 import type { BlobStore, IdGenerator, KeyDirectory, SecretStore, Switchboard } from "@kiln/core/ports"
 import { layerProviderDetails, layerWriteReadiness, Readiness } from "../Health.ts"
-import { defaultRateLimits, type RateLimitName } from "../wire/RateLimiter.ts"
+import { defaultRateLimits, type RateLimitName } from "../server/rateLimits.ts"
 import type { App } from "../server/app.ts"
 import type { AskCaller } from "../server/callerAuthentication.ts"
 import { HttpSettingInvalid } from "../server/HttpSettingInvalid.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Board, StoreUnavailable } from "@kiln/core/domain"
 import type { OfferedKinds } from "../handlers/offerKinds.ts"
-import type { Authenticate } from "../server/Authenticator.ts"
+import type { Authenticate } from "../server/admission.ts"
 import { asStep, jsonReply, Refusal } from "../server/Exchange.ts"
 import type { Handler, Route } from "../server/app.ts"
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import { errorCatalogue, type ErrorEnvelope, type RefusalCode } from "@kiln/client/api"
 import { isId, type JobId, type KeyId, type KeyLimits, type ProjectId } from "@kiln/core/domain"
-import type { RateLimitDecision, RateLimitName } from "../wire/RateLimiter.ts"
+import type { RateLimitDecision, RateLimitName } from "./rateLimits.ts"
 import type { RequestSource } from "./RequestSource.ts"
 
 /** Maximum length of a JSON body in bytes, inclusive. */

@@ -1,23 +1,162 @@
-import * as Clock from "effect/Clock"
+import { hash } from "node:crypto"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import {
   authorize,
   type Grant,
+  jobModeOf,
+  type KeyId,
   type KeyLimits,
+  parseApiKey,
   type Principal,
   type RateLimitPolicy,
-  type StoreUnavailable,
-  TOKEN,
 } from "@kiln/core/domain"
-import { type PortionSource, TokenPortion } from "@kiln/core/effect"
-import type { RateLimitStore } from "@kiln/core/ports"
-import { type RateLimitDecision, RateLimiter, type RateLimits, unlimited } from "../wire/RateLimiter.ts"
-import { type Authenticate, believedForMs } from "./Authenticator.ts"
+import { type ApiKeyRecord, KeyDirectory } from "@kiln/core/ports"
+import type { TrustedProxies } from "../wire/ClientAddress.ts"
 import { asStep, type Exchange, rateLimitHeaders, type Ready, Refusal } from "./Exchange.ts"
+import { limitAddresses, tooMany } from "./limitAddresses.ts"
+import { type KeyLimiters, monotonicMs, type RateLimitDecision, type RateLimits } from "./rateLimits.ts"
 
-// A monotonic clock, because the ages of admissions and of portions decide what is asked again.
-const monotonicMs = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+/** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
+const believedForMs = 3_000
+/** Maximum number of cached keys. */
+const maxRemembered = 10_000
+
+interface Remembered {
+  readonly principal: Principal
+  readonly record: ApiKeyRecord
+  readonly lookedUpAt: number
+}
+
+/** Identifies the caller of a request, at once if its key is cached. Only valid keys are cached, and only briefly. */
+export type Authenticate = (exchange: Exchange, clock: Clock.Clock) => Ready<Principal>
+
+export interface AuthenticateOptions {
+  readonly trustedProxies: TrustedProxies
+  /** Limit of failed authentications per client address. */
+  readonly failures: RateLimitPolicy
+}
+
+/** Authenticates by the API keys in the store. */
+export const makeAuthenticate = Effect.fnUntraced(function* (
+  options: AuthenticateOptions,
+): Effect.fn.Return<Authenticate, never, KeyDirectory | Scope.Scope> {
+  const directory = yield* KeyDirectory
+  const noteUse = yield* trackKeyUses
+  const failed = makeRefuseCredentials(options)
+  const remembered = new Map<string, Remembered>()
+
+  const remember = (keyHash: string, entry: Remembered): void => {
+    remembered.delete(keyHash)
+    remembered.set(keyHash, entry)
+    const oldest = remembered.size > maxRemembered ? remembered.keys().next() : undefined
+    if (oldest?.done === false) remembered.delete(oldest.value)
+  }
+
+  const accept = (exchange: Exchange, entry: Remembered, now: number): Principal => {
+    noteUse(entry.record.id, now)
+    exchange.keyLimits = entry.record.limits
+    return entry.principal
+  }
+
+  const lookUp = Effect.fnUntraced(function* (exchange: Exchange, keyHash: string, now: number) {
+    const record = yield* Effect.mapError(
+      directory.findKey(keyHash),
+      (cause) => new Refusal({ code: "service_unavailable", cause }),
+    )
+    if (record === undefined || !isUsable(record, now)) {
+      remembered.delete(keyHash)
+      return yield* failed(exchange, now)
+    }
+    const entry: Remembered = { principal: principalOf(record), record, lookedUpAt: now }
+    remember(keyHash, entry)
+    return accept(exchange, entry, now)
+  })
+
+  return (exchange, clock) => {
+    const bearer = parseBearerToken(exchange.header("authorization"))
+    if (bearer.kind === "missing") return Effect.fail(new Refusal({ code: "missing_api_key" }))
+    const now = clock.currentTimeMillisUnsafe()
+    if (bearer.kind === "malformed") return Effect.fail(failed(exchange, now))
+    const keyHash = hash("sha256", bearer.token, "hex")
+    const known = remembered.get(keyHash)
+    if (known !== undefined && isFresh(known, now) && isUsable(known.record, now)) return accept(exchange, known, now)
+    // Invented keys are rejected here, most of them without a query to the store.
+    if (parseApiKey(bearer.token) === undefined) return Effect.fail(failed(exchange, now))
+    return lookUp(exchange, keyHash, now)
+  }
+})
+
+/** Rejects invalid credentials: 401, or 429 after too many from one address. */
+export const makeRefuseCredentials = (options: AuthenticateOptions, message?: string) => {
+  const take = limitAddresses(options.failures, options.trustedProxies)
+  return (exchange: Exchange, now: number): Refusal => {
+    const decision = take(exchange, now)
+    if (decision.allowed) return new Refusal({ code: "invalid_api_key", ...(message !== undefined && { message }) })
+    const tooOften =
+      "Too many requests with an invalid API key from this address. Wait for the number of seconds in Retry-After."
+    return tooMany("authentication", decision, tooOften)
+  }
+}
+
+// A clock that was set back must not extend the cache.
+const isFresh = (entry: Remembered, now: number): boolean =>
+  now >= entry.lookedUpAt && now - entry.lookedUpAt < believedForMs
+
+const isUsable = (record: ApiKeyRecord, now: number): boolean =>
+  record.revokedAt === null && (record.expiresAt === null || now < record.expiresAt)
+
+const principalOf = (record: ApiKeyRecord): Principal => ({
+  keyId: record.id satisfies KeyId,
+  projectId: record.projectId,
+  mode: jobModeOf(record.mode),
+  scopes: record.scopes,
+})
+
+/** Minimum interval between updates of a key's last use, in milliseconds. */
+const precisionMs = 60_000
+const flushIntervalMs = 10_000
+
+/** Records the last use of keys in batches, approximately: it does not delay requests, and may be lost in a crash. */
+const trackKeyUses: Effect.Effect<(keyId: KeyId, now: number) => void, never, KeyDirectory | Scope.Scope> = Effect.gen(
+  function* () {
+    const directory = yield* KeyDirectory
+    /** The last recorded or pending use, by key. */
+    const noted = new Map<KeyId, number>()
+    const due = new Map<KeyId, number>()
+
+    const flush = Effect.suspend(() => {
+      const uses = [...due].map(([keyId, usedAt]) => ({ keyId, usedAt }))
+      due.clear()
+      return uses.length === 0
+        ? Effect.void
+        : Effect.catchCause(directory.touchKeys(uses), (cause) =>
+            Effect.logDebug("could not record the last use of keys", cause),
+          )
+    })
+    const forget = (now: number) => {
+      for (const [keyId, at] of noted) if (Math.abs(now - at) >= precisionMs) noted.delete(keyId)
+    }
+    yield* Effect.addFinalizer(() => flush)
+    yield* Effect.forkScoped(
+      Effect.gen(function* () {
+        while (true) {
+          yield* Effect.sleep(flushIntervalMs)
+          yield* flush
+          yield* Effect.clockWith((clock) => Effect.sync(() => forget(clock.currentTimeMillisUnsafe())))
+        }
+      }),
+    )
+
+    return (keyId, now) => {
+      const last = noted.get(keyId)
+      if (last !== undefined && Math.abs(now - last) < precisionMs) return
+      noted.set(keyId, now)
+      due.set(keyId, now)
+    }
+  },
+)
 
 /**
  * Verifies the key again after a slow body, before anything is accepted: the key may have been revoked in the meantime.
@@ -68,213 +207,22 @@ const insufficientScope = (scope: string): Refusal =>
     headers: { "www-authenticate": `Bearer realm="api", error="insufficient_scope", scope="${scope}"` },
   })
 
-/** Decides about the requests of keys under one limit. */
-export interface KeyLimiter {
-  /** The decision, at once where it needs no store. */
-  readonly take: (
-    keyId: string,
-    policy: RateLimitPolicy,
-    clock: Clock.Clock,
-  ) => RateLimitDecision | Effect.Effect<RateLimitDecision, StoreUnavailable>
-}
+/** The result of parsing the `Authorization` headers of a request. */
+type BearerToken =
+  | { readonly kind: "missing" }
+  | { readonly kind: "malformed" }
+  | { readonly kind: "token"; readonly token: string }
 
-/** The limiter of each limit of keys. */
-export type KeyLimiters = Readonly<Record<keyof KeyLimits, KeyLimiter>>
-
-const policyName = ({ burst, perMinute }: RateLimitPolicy): string => `${perMinute}/${burst}`
-
-const isSame = (one: RateLimitPolicy, other: RateLimitPolicy): boolean =>
-  one === other || (one.perMinute === other.perMinute && one.burst === other.burst)
-
-/** A limiter that needs no store. */
-interface LocalKeyLimiter extends KeyLimiter {
-  readonly take: (keyId: string, policy: RateLimitPolicy, clock: Clock.Clock) => RateLimitDecision
-}
-
-/** Limits by buckets of this process alone. */
-export const localKeyLimiter = (): LocalKeyLimiter => {
-  const limiters = new Map<string, RateLimiter>()
-  return {
-    take: (keyId, policy, clock) => {
-      const name = policyName(policy)
-      const limiter = limiters.get(name) ?? new RateLimiter(policy)
-      limiters.set(name, limiter)
-      return limiter.take(keyId, clock.currentTimeMillisUnsafe())
-    },
-  }
-}
-
-/** The time in which a portion may be used. Longer portions cost fewer writes; shorter ones leave less with an idle process. */
-const portionMs = 60_000
-/** A portion is used a little shorter than the store keeps it, because clocks differ in speed. */
-const usableMs = 0.98 * portionMs
-/** Minimum time between two requests for tokens of an empty bucket. */
-const emptyMs = 100
-/** Maximum number of keys whose portions are remembered. */
-const mostKeys = 50_000
-/** Maximum number of portions that are returned at shutdown in one step. */
-const mostReturned = 1_000
-const returnLimitMs = 1_000
-
-/** The knowledge of this process about the bucket of a key. Times are those of the monotonic clock. */
-interface Held {
-  readonly portion: TokenPortion
-  policy: RateLimitPolicy
-  /** The portion as it was taken. */
-  taken: number
-  /** The level of the store's bucket then, in 1/60,000 of a token. */
-  level: number
-  takenAt: number
-  /** Until then, the bucket is known to be empty. */
-  emptyUntil: number
-  waiting: number
-}
+// RFC 6750: credentials = "Bearer" 1*SP b64token; RFC 9110: schemes are case-insensitive.
+const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i
 
 /**
- * Limits by buckets that all processes share. This process takes tokens in portions ahead of need, so most requests need no store;
- * concurrent requests of a key wait for one portion together. Unused tokens go back when the scope closes.
+ * Parses the values of the `Authorization` headers, one per header line, trimmed, as an HTTP parser returns them. Two
+ * headers, another scheme, or an invalid token are `malformed`, because the intended credentials would have to be guessed.
  */
-export class SharedKeyLimiter implements KeyLimiter {
-  readonly #name: keyof KeyLimits
-  readonly #source: PortionSource
-  readonly #held = new Map<string, Held>()
-
-  private constructor(name: keyof KeyLimits, source: PortionSource) {
-    this.#name = name
-    this.#source = source
-  }
-
-  /** `process` identifies this process among those that share the store. */
-  static make(
-    name: keyof KeyLimits,
-    store: RateLimitStore["Service"],
-    process: string,
-  ): Effect.Effect<SharedKeyLimiter, never, Scope.Scope> {
-    return Effect.gen(function* () {
-      const clock = yield* Clock.Clock
-      const scope = yield* Effect.scope
-      const times = { now: () => monotonicMs(clock), ttlMs: portionMs, usableMs }
-      const limiter = new SharedKeyLimiter(name, { store, process, scope, ...times })
-      yield* Effect.addFinalizer(() => limiter.#returnAll)
-      return limiter
-    })
-  }
-
-  take(keyId: string, policy: RateLimitPolicy): RateLimitDecision | Effect.Effect<RateLimitDecision, StoreUnavailable> {
-    if (policy.perMinute === 0) return unlimited
-    const now = this.#source.now()
-    const held = this.#heldOf(keyId, policy, now)
-    return decide(held, policy, now) ?? this.#decideByStore(held, policy)
-  }
-
-  #heldOf(keyId: string, policy: RateLimitPolicy, now: number): Held {
-    const known = this.#held.get(keyId)
-    if (known !== undefined) return known
-    if (this.#held.size >= mostKeys) this.#forget(now)
-    const portion = new TokenPortion(this.#source, `${this.#name} ${keyId}`)
-    const held: Held = { portion, policy, taken: 0, level: 0, takenAt: now, emptyUntil: 0, waiting: 0 }
-    this.#held.set(keyId, held)
-    return held
-  }
-
-  /** Forgets portions that have ended; otherwise the oldest key, whose portion then ends in the store. */
-  #forget(now: number): void {
-    for (const [keyId, { emptyUntil, portion }] of this.#held)
-      if (portion.answer === undefined && now >= portion.endsAt && now >= emptyUntil) this.#held.delete(keyId)
-    const oldest = this.#held.size >= mostKeys ? this.#held.keys().next() : undefined
-    if (oldest?.done === false) this.#held.delete(oldest.value)
-  }
-
-  #decideByStore(held: Held, policy: RateLimitPolicy): Effect.Effect<RateLimitDecision, StoreUnavailable> {
-    return Effect.gen({ self: this }, function* () {
-      held.waiting += 1
-      while (true) {
-        const decision = decide(held, policy, this.#source.now())
-        if (decision !== undefined) return decision
-        yield* held.portion.answer ?? this.#ask(held, policy)
-      }
-    }).pipe(Effect.ensuring(Effect.sync(() => (held.waiting -= 1))))
-  }
-
-  #ask(held: Held, policy: RateLimitPolicy): Effect.Effect<void, StoreUnavailable> {
-    const wanted = Math.max(Math.ceil(policy.burst / 4), held.waiting)
-    return held.portion.exchange(policy, wanted, ({ level, tokens }) =>
-      Effect.sync(() => {
-        const now = this.#source.now()
-        const waitMs = Math.ceil((TOKEN - level) / policy.perMinute)
-        held.policy = policy
-        held.taken = tokens
-        held.level = level
-        held.takenAt = now
-        held.emptyUntil = tokens === 0 ? now + Math.max(emptyMs, waitMs) : 0
-      }),
-    )
-  }
-
-  get #returnAll(): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const rest = [...this.#held.values()]
-        .filter(({ portion }) => portion.tokens > 0)
-        .slice(0, mostReturned)
-        .flatMap(({ policy, portion }) => portion.giveBack(policy) ?? [])
-      this.#held.clear()
-      if (rest.length === 0) return Effect.void
-      return Effect.ignore(Effect.timeoutOption(this.#source.store.takePortions(rest), returnLimitMs))
-    })
-  }
-}
-
-/** Decides by what this process holds; `undefined` if it has to ask. */
-const decide = (held: Held, policy: RateLimitPolicy, now: number): RateLimitDecision | undefined => {
-  if (!isSame(held.policy, policy)) return undefined
-  if (held.portion.held(now) > 0) {
-    held.portion.use()
-    return decisionOf(held, now, true)
-  }
-  return now < held.emptyUntil ? decisionOf(held, now, false) : undefined
-}
-
-/** The store refills a bucket no further than the burst without the portions that processes hold. */
-const decisionOf = (
-  { emptyUntil, level, policy, portion, taken, takenAt }: Held,
-  now: number,
-  allowed: boolean,
-): RateLimitDecision => {
-  const { burst, perMinute } = policy
-  const elapsed = Math.floor(Math.max(0, now - takenAt))
-  const refilled = Math.max(level, Math.min((burst - taken) * TOKEN, level + elapsed * perMinute))
-  const left = refilled + portion.tokens * TOKEN
-  return {
-    allowed,
-    limit: perMinute,
-    remaining: allowed ? Math.floor(left / TOKEN) : 0,
-    resetSeconds: Math.ceil(Math.ceil((TOKEN - (left % TOKEN)) / perMinute) / 1000),
-    retryAfterSeconds: allowed ? 0 : Math.max(1, Math.ceil((emptyUntil - now) / 1000)),
-  }
-}
-
-/** The time that a read waits for a slow store, in milliseconds, and the time for which the store is then not asked again. */
-const slowMs = 250
-const restMs = 1_000
-
-/**
- * Limits reads by the buckets that processes share, and by this process's own while the store is away or slow: a read that could be
- * answered must not fail because its limit cannot be looked up. Everything else needs the store anyway.
- */
-export const limitReads = (shared: KeyLimiter): KeyLimiter => {
-  const own = localKeyLimiter()
-  let restsUntil = -Infinity
-  return {
-    take: (keyId, policy, clock) => {
-      if (monotonicMs(clock) < restsUntil) return own.take(keyId, policy, clock)
-      const decision = shared.take(keyId, policy, clock)
-      if (!Effect.isEffect(decision)) return decision
-      return Effect.flatMap(Effect.timeoutOption(decision, slowMs), Effect.fromOption).pipe(
-        Effect.catch(() => {
-          restsUntil = monotonicMs(clock) + restMs
-          return Effect.succeed(own.take(keyId, policy, clock))
-        }),
-      )
-    },
-  }
+export const parseBearerToken = (values: ReadonlyArray<string> | undefined): BearerToken => {
+  const [value, second] = values ?? []
+  if (value === undefined) return { kind: "missing" }
+  const token = second === undefined ? BEARER.exec(value)?.[1] : undefined
+  return token === undefined ? { kind: "malformed" } : { kind: "token", token }
 }

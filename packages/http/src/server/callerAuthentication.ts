@@ -1,7 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type KeyLimits, keyLimitsProblem, type Principal } from "@kiln/core/domain"
-import { type Authenticate, type AuthenticateOptions, makeRefuseCredentials } from "./Authenticator.ts"
+import { type Authenticate, type AuthenticateOptions, makeRefuseCredentials } from "./admission.ts"
 import { type Exchange, Refusal } from "./Exchange.ts"
 import type { Caller } from "./Caller.ts"
 

@@ -1,6 +1,6 @@
 import type { RateLimitPolicy } from "@kiln/core/domain"
 import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
-import { type RateLimitDecision, RateLimiter, type RateLimitName } from "../wire/RateLimiter.ts"
+import { type RateLimitDecision, RateLimiter, type RateLimitName } from "./rateLimits.ts"
 import { type Exchange, rateLimitHeaders, Refusal } from "./Exchange.ts"
 
 /** Takes a token from the bucket of a request's client address, at a time in Unix milliseconds. */

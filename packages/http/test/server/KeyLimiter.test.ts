@@ -6,8 +6,7 @@ import { SqliteStores } from "@kiln/adapter-sqlite"
 import { StoreUnavailable } from "@kiln/core/domain"
 import { type BucketRequest, RateLimitStore } from "@kiln/core/ports"
 import { temporaryDirectory } from "@kiln/service-lab"
-import { type KeyLimiter, limitReads, SharedKeyLimiter } from "../../src/server/admission.ts"
-import type { RateLimitDecision } from "../../src/wire/RateLimiter.ts"
+import { type KeyLimiter, limitReads, type RateLimitDecision, SharedKeyLimiter } from "../../src/server/rateLimits.ts"
 
 const policy = { perMinute: 60, burst: 30 }
 

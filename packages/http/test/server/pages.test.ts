@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Switchboard } from "@kiln/core/ports"
 import type { HttpSettings } from "../../src/index.ts"
-import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
+import { defaultRateLimits } from "../../src/server/rateLimits.ts"
 import { startServer, type TestServer } from "./startServer.ts"
 
 let server: TestServer

@@ -1,7 +1,7 @@
 import { connect } from "node:net"
 import { expect, it } from "vitest"
 import { codeOf, head, RawConnection } from "./RawConnection.ts"
-import { defaultRateLimits } from "../../src/wire/RateLimiter.ts"
+import { defaultRateLimits } from "../../src/server/rateLimits.ts"
 import { startServer } from "./startServer.ts"
 
 const pipelined = 1_500

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { parseBearerToken } from "../../src/server/Authenticator.ts"
+import { parseBearerToken } from "../../src/server/admission.ts"
 
 describe("parseBearerToken", () => {
   it("reads every token, with the scheme in any case", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { defaultRateLimits, RateLimiter, rateLimitNames } from "../../src/wire/RateLimiter.ts"
+import { defaultRateLimits, RateLimiter, rateLimitNames } from "../../src/server/rateLimits.ts"
 import { parseRateLimits } from "../../src/HttpConfig.ts"
 import { rateLimitHeaders } from "../../src/server/Exchange.ts"
 

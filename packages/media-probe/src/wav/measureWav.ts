@@ -1,4 +1,4 @@
-import { type Chunk, chunkAt, dataBytes, startsWith, viewOf } from "@kiln/core/media"
+import { type RiffChunk, chunkAt, dataBytes, startsWith, viewOf } from "@kiln/core/media"
 import { areMostlyFrames, followFrames, type FramesFound } from "../codecs/mpegFrames.ts"
 import { burstsInSamples, isPacketStream, probedWindows, signatureIn, streamInSamples } from "../codecs/otherStream.ts"
 import { type Measurement, unreadable } from "../Measurement.ts"
@@ -126,7 +126,7 @@ function* readWave(file: Uint8Array, start: number, isPadded: boolean, work: Wor
 }
 
 /** Reads a chunk and returns its length. */
-const readChunk = (file: Uint8Array, wave: Wave, { body, bytes, name }: Chunk): number => {
+const readChunk = (file: Uint8Array, wave: Wave, { body, bytes, name }: RiffChunk): number => {
   switch (name) {
     case "fmt ":
       if (wave.pieces.size > 0) return bytes

@@ -15,7 +15,6 @@ import { KindBug } from "../../kinds/KindBug.ts"
 import type { BlobStore, Claim, IdGenerator, JobStore, NewJob } from "../../ports/index.ts"
 import { retrying } from "../repeating.ts"
 import type { EmittedChunks } from "./EmittedChunks.ts"
-import type { IsolatedRun } from "./Isolation.ts"
 import { type HeldLease, type LeaseWatch, nowhere, type Placed } from "./leases.ts"
 import type { ProgressReports } from "./ProgressReports.ts"
 
@@ -148,6 +147,16 @@ const usedTwice = (what: "step" | "file", name: string): string => {
 }
 
 const noJobs: ReadonlyArray<Child> = Object.freeze([])
+
+/** An attempt that starts while no other one runs. */
+export interface IsolatedRun {
+  /** When the job was claimed, in milliseconds of the monotonic clock. */
+  readonly claimedAtMs: number
+  /** Waits until no other attempt runs, but no longer than a lease. */
+  readonly waitUntilQuiet: Effect.Effect<void>
+  /** Whether no other attempt has run beside this one since it began. */
+  readonly wasAlone: () => boolean
+}
 
 /** One attempt at a job that this worker has claimed, from its claim until its end is written. */
 export class Attempt implements Placed {

@@ -2,7 +2,16 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { countStep } from "../../domain/Child.ts"
-import { BlobCorrupt, type Job, type Json, type OutputFile, submittedOf } from "../../domain/index.ts"
+import {
+  BlobCorrupt,
+  type BlobUnavailable,
+  isError,
+  isTaggedError,
+  type Job,
+  type Json,
+  type OutputFile,
+  submittedOf,
+} from "../../domain/index.ts"
 import type { Submitted } from "../../domain/JobMetadata.ts"
 import { childrenCheckpoint, progressFrom, progressIn, progressProblem, progressStep } from "../../domain/Progress.ts"
 import { givenField } from "../../domain/givenValues.ts"
@@ -20,7 +29,15 @@ import {
 import { KindBug } from "../../kinds/KindBug.ts"
 import { measureUpload } from "../../kinds/uploadedAudio.ts"
 import { type BlobStore, type Claim, MediaProbe } from "../../ports/index.ts"
-import { type AnyProvider, builtInPorts, callProvider, type ProviderCall } from "../../providers/index.ts"
+import {
+  type AnyProvider,
+  builtInPorts,
+  type ProviderCall,
+  type ProviderCallError,
+  type ProviderFailure,
+  type ProviderPort,
+  resultInvalid,
+} from "../../providers/index.ts"
 import { type Attempt, storeNow, writeFile } from "./Attempt.ts"
 import { type AttemptServices, attemptServices } from "./AttemptServices.ts"
 import { ownersVerbs, submittingVerbs } from "./attemptEngine.ts"
@@ -335,6 +352,22 @@ class RunContext implements AttemptContext<unknown> {
     return writeFile(this.#services, this.#attempt, name, file)
   }
 }
+
+/** Calls a provider and checks its answer. An invalid answer fails with `result_invalid`. */
+const callProvider = (
+  port: ProviderPort,
+  provider: AnyProvider,
+  request: object,
+  call: ProviderCall,
+): Effect.Effect<unknown, ProviderCallError | BlobUnavailable | BlobCorrupt> =>
+  Effect.flatMap(provider(request as never, call), (answer) =>
+    Effect.try({ try: () => port.check(answer, request as never), catch: invalidAnswer }),
+  )
+
+const invalidAnswer = (thrown: unknown): ProviderFailure =>
+  isTaggedError<ProviderFailure>(thrown, "ProviderFailure")
+    ? thrown
+    : resultInvalid(`validating the answer threw ${isError(thrown) ? thrown.name : typeof thrown}`)
 
 const callOf = ({ attempts, failures, id, lostWorkers }: Job): ProviderCall => ({
   jobId: id,

@@ -50,7 +50,7 @@ const checkResult = (
     output,
     files: result.files,
     warningCode: result.warningCode ?? null,
-    charge: chargeOf(job, withinMaximum(result.usage, maxUsage), defaultCurrency),
+    charge: chargeOf(job, result.usage, maxUsage, defaultCurrency),
   }
   return {
     completion,
@@ -84,9 +84,15 @@ const usedMeters = ({ usage }: AttemptResult): ReadonlyArray<string> =>
   Object.keys(usage).filter((meter) => (usage[meter] ?? 0) > 0)
 
 /** A live job of a kind without a price has a charge of 0. Sandbox jobs have no charge. */
-const chargeOf = ({ mode, price }: Job, usage: Usage, defaultCurrency: string): Charge | null => {
+const chargeOf = (
+  { mode, price }: Job,
+  usage: Usage,
+  maxUsage: Usage | null,
+  defaultCurrency: string,
+): Charge | null => {
   if (mode === "sandbox") return null
-  return price === null ? { currency: defaultCurrency, amount: "0", lineItems: [] } : chargeFor(price, usage)
+  if (price === null) return { currency: defaultCurrency, amount: "0", lineItems: [] }
+  return chargeFor(price, withinMaximum(usage, maxUsage))
 }
 
 /** Returns whether these are the files of the kind, each once, in any order. */

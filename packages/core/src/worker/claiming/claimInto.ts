@@ -8,9 +8,8 @@ import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { emitFailed } from "../../engine/JobEvents.ts"
 import { BlobStore, type Claim, type ClaimRequest, type ClaimResult, JobStore, WakeUp } from "../../ports/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
-import { needsIsolation } from "../attempt/Isolation.ts"
+import { needsIsolation, type Slots } from "./Slots.ts"
 import { Rates, runnableKinds, type RunnableNow } from "./conditions.ts"
-import type { Slots } from "./Slots.ts"
 
 /**
  * Releases lapsed claims one by one. Fenced like every write: if another worker has claimed the job, nothing happens.
