@@ -91,6 +91,23 @@ describe("a job with prerequisites", () => {
     expect(ran).toEqual(["b"])
   })
 
+  it.each([
+    [5, ""],
+    [6, ", …"],
+  ])("names up to five of %i that failed", async (count, more) => {
+    const names = Array.from({ length: count }, (_, n) => `${n}`)
+    const { kiln } = await open(new Set(names))
+    await using _ = kiln
+    const after = []
+    for (const name of names) after.push(await kiln.submit("part", { name }))
+    const last = await kiln.submit("part", { name: "last" }, { after })
+    await kiln.drain()
+    const named = after.slice(0, 5).map(({ id }) => `${id} (content_rejected)`)
+    expect(await kiln.get(last)).toMatchObject({
+      errorMessage: `${count} of ${count} prerequisites failed: ${named.join(", ")}${more}`,
+    })
+  })
+
   it("runs anyway where it is told to, and sees what failed", async () => {
     const { kiln } = await open(new Set(["b"]))
     await using _ = kiln
@@ -109,6 +126,8 @@ describe("a job with prerequisites", () => {
     const slow = await kiln.submit("part", { name: "slow" }, { delayMs: 60_000 })
     const b = await kiln.submit("part", { name: "b" }, { after: [a, slow], priority: "high" })
     await kiln.drain()
+    // The other one is not finished, and its end wakes this job.
+    expect(await kiln.operator.waitingFor(b)).toMatchObject([{ reason: "after", count: 1, until: null }])
     const second = await kiln.operator.retry(a)
     await kiln.drain()
     broken.clear()

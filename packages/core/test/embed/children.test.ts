@@ -154,6 +154,54 @@ describe("children", () => {
     expect(ran).toBe(0)
   })
 
+  it("are checked again once the last look at their parent is a second old, and run if its record is gone", async () => {
+    let ran = 0
+    const counted = jobKind({
+      name: "counted",
+      request: z.object({}),
+      run: async () => {
+        ran += 1
+        return { output: {} }
+      },
+    })
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({ n: z.number() }),
+      limits: { jobRetentionMs: 60_000 },
+      run: async ({ children, request: { n } }) => ({
+        output: {
+          n: (
+            await children(
+              "a",
+              counted,
+              Array.from({ length: n }, () => ({})),
+            )
+          ).length,
+        },
+      }),
+    })
+    await using kiln = await testEngine({ kinds: [parent, counted], mode: "manual" })
+    /** Begins a parent, and cancels it without what follows in the process that cancels. */
+    const canceled = async (n: number, runFirst: number) => {
+      const job = await kiln.submit("parent", { n })
+      for (let runs = 0; runs <= runFirst; runs++) await kiln.runNext()
+      await Effect.runPromiseWith(embeddedContext(kiln))(JobStore.use((store) => store.cancelJobs([job.id])))
+      return job
+    }
+    await canceled(3, 1)
+    await kiln.advance(999)
+    await kiln.runNext()
+    expect(ran).toBe(2)
+    await kiln.advance(1)
+    await kiln.drain()
+    expect(ran).toBe(2)
+    const job = await canceled(1, 0)
+    await kiln.advance(60_000)
+    await expect(kiln.get(job)).rejects.toMatchObject({ code: "job_not_found" })
+    await kiln.drain()
+    expect(ran).toBe(3)
+  })
+
   it("that run in this process are interrupted when their parent is canceled", async () => {
     const aborted: Array<number> = []
     const hanging = jobKind({

@@ -12,12 +12,13 @@ const text = jobKind({
   retry: { backoff: { baseMs: 1, maxMs: 1 } },
   run: async (job) => {
     const { failures, waits, words } = job.request
+    const from = job.emitted
     for (const word of words.slice(job.emitted)) {
       job.emit({ word })
       if (job.failures < failures && job.emitted === 2 + job.failures) throw new Error("broken")
       if (waits && job.emitted === 2) await job.sleep("pause", 1)
     }
-    return { output: { emitted: job.emitted } }
+    return { output: { emitted: job.emitted, from } }
   },
 })
 
@@ -58,6 +59,7 @@ describe.each(everyStore)("stream (%s)", (_, openStore) => {
       chunk(2, 2, "c"),
       chunk(3, 2, "d"),
     ])
+    expect(await engine.get(job)).toMatchObject({ output: { emitted: 4, from: 2 } })
     const failed = await engine.submit("text", { words: ["a", "b", "c", "d"], failures: 2 })
     expect(await all(engine.stream(failed))).toEqual([chunk(0, 1, "a"), chunk(1, 1, "b"), chunk(2, 2, "c")])
     expect(await engine.get(failed)).toMatchObject({ status: "failed" })
