@@ -44,6 +44,9 @@ const resultOf = (n: number, how: Readonly<Record<string, string>>): string => {
 const end = (n: number, how: Readonly<Record<string, string>>): string =>
   `WITH gone AS (DELETE FROM queue WHERE id = ${id(n)}) ${resultOf(n, how)}`
 
+/** A change of job `n` between two places in the queue. */
+const replaced = (n: number, set: string): string => `DELETE FROM queue WHERE id = ${id(n)}; ${job(n, set)}`
+
 const failed = { status: "'failed'", error_code: "'x'" }
 const done = { status: "'done'", output: "'{}'" }
 const addFile = "INSERT INTO files (id, job_seq, name, blob_key, media_type, bytes, sha256)"
@@ -61,6 +64,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["a second job for an upload", copyOfJob(10, {}), /unique.*jobs_upload/],
       ["a second job of one id", copyOfJob(1, { id: "row.id" }), /unique.*jobs_id_key/],
       [
+        "a job for a key that was replaced",
+        `INSERT INTO replaced_keys SELECT key_id, 'copy', '', seq FROM jobs WHERE id = ${id(1)}; ${copyOfJob(1, {})}`,
+        /whose request was replaced/,
+      ],
+      [
         "a job for an upload that has not arrived",
         copyOfJob(1, { upload_id: `'${fixtures.uploadId(2)}'` }),
         /has arrived/,
@@ -70,6 +78,16 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         "a job for another key's upload",
         copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, key_id: "'key_other'" }),
         /belongs to its key/,
+      ],
+      [
+        "a job for an upload of another project",
+        copyOfJob(1, { upload_id: `'${fixtures.uploadId(3)}'`, project_id: "'prj_other'" }),
+        /belongs to its key/,
+      ],
+      [
+        "another request for an upload that has not arrived",
+        replaced(1, `upload_id = '${fixtures.uploadId(2)}'`),
+        /has arrived/,
       ],
       [
         "a job for an upload of another mode",
@@ -95,6 +113,11 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
       ["a place in the queue for a finished job", copyOf("queue", 1, { id: id(4), job_seq: seqOf(4) }), /with its job/],
       ["a second place in the queue", copyOf("queue", 1, { id: "row.id" }), /inserted with its job/],
       ["a sandbox job with a price", copyOfJob(1, { price_id: "1" }), /only a live job can have a price/],
+      [
+        "a sandbox job with a price for another request",
+        replaced(1, "price_id = 1"),
+        /only a live job can have a price/,
+      ],
       ["a job of an unknown price", copyOfJob(7, { price_id: "99" }), /foreign key.*jobs_price_id_fkey/],
       ["a job of an unknown lane", copyOfJob(1, { kind: "'unknown'" }), /null value in column "lane_id"/],
       ["a version of a kind below the first", copyOfJob(1, { kind_version: "0" }), /domain kind_version/],
@@ -176,24 +199,51 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
         `WITH gone AS (DELETE FROM queue WHERE id = ${id(2)}) DELETE FROM jobs WHERE id = ${id(2)}`,
         /unfinished job cannot be deleted|leaves the queue exactly when it ends/,
       ],
-      ["another version of its kind", job(1, "kind_version = 2"), /cannot be changed/],
-      ["another owner", job(1, "key_id = 'key_other'"), /cannot be changed/],
+      ...Object.entries({
+        id: "'job_copy'",
+        seq: "99",
+        project_id: "'other'",
+        key_id: "'other'",
+        mode: "'live'",
+        kind: "'other'",
+        kind_version: "2",
+        created_at: "1",
+        idempotency_key: "'other'",
+        fingerprint: "'other'",
+        queue_limit_ms: "1",
+        run_limit_ms: "1",
+        delay_ms: "5",
+        request: "'{}'",
+      }).map(([column, value]): Attempt => [`another ${column}`, job(1, `${column} = ${value}`), /cannot be changed/]),
       ["another price", job(7, "price_id = 1"), /cannot be changed/],
       ["another priority than in the queue", job(1, "priority = 2"), /only a job that waits/],
       ["another priority in the queue alone", queued(1, "priority = 2"), /another priority than the job/],
       ["another priority while held", queued(2, "priority = 2"), /only a job that waits/],
       ["another priority once finished", job(4, "priority = 2"), /only a job that waits/],
+      [
+        "another priority than when it was claimed",
+        `${queued(1, "priority = 2")}; ${queued(1, "status = 'processing', held = true, token = token + 1")}; ${job(1, "priority = 2")}`,
+        /only a job that waits/,
+      ],
       ["a priority out of range", copyOfJob(1, { priority: "6" }), /domain job_rank/],
       ["other fields that stay", job(4, "kept = '{}'"), /cannot be changed/],
       ["another upload", job(10, `upload_id = '${fixtures.uploadId(3)}'`), /cannot be changed/],
       ["its upload let go while it is unfinished", job(10, "upload_id = NULL"), /cannot be changed/],
       ["its upload let go when it is done", job(8, "upload_id = NULL"), /cannot be changed/],
       ["its upload let go for nobody", `${end(10, failed)}; ${job(10, "upload_id = NULL")}`, /only to a retry/],
+      [
+        "another upload once failed",
+        `${end(10, failed)}; ${job(10, `upload_id = '${fixtures.uploadId(3)}'`)}`,
+        /cannot be changed/,
+      ],
+      [
+        "its upload let go once erased",
+        `${end(10, failed)}; ${job(10, "request = NULL")}; ${result(10, "retained = 'deleted'")}; ${job(10, "upload_id = NULL")}`,
+        /cannot be changed/,
+      ],
       ["another lane", queued(1, "lane_id = (SELECT max(id) FROM lanes)"), /cannot be changed/],
       ["another job's place", queued(1, `job_seq = ${seqOf(2)}`), /cannot be changed/],
       ["another time of its creation", queued(1, "created_at = 1"), /cannot be changed/],
-      ["another request", job(1, "request = '{}'"), /cannot be changed/],
-      ["another delay", job(1, "delay_ms = 5"), /cannot be changed/],
     ],
   ],
   [
