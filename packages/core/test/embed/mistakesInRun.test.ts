@@ -1,4 +1,5 @@
 import { failure, jobKind } from "@kiln/core"
+import { limits } from "@kiln/core/domain"
 import { testEngine } from "@kiln/testing"
 import { expect, it } from "vitest"
 import { z } from "zod"
@@ -54,6 +55,26 @@ it.each<Mistake>([
       return { output }
     },
     "the result of hasty has an output that is not JSON. output.self: the value contains itself, which JSON cannot represent; use ids",
+  ],
+  [
+    "null as the output",
+    async () => ({ output: null }),
+    "the result of hasty has an output that is not JSON. output: null is not an object, such as { value }",
+  ],
+  [
+    "a list as the output",
+    async () => ({ output: [1] }),
+    "the result of hasty has an output that is not JSON. output: a list is not an object, such as { value }",
+  ],
+  [
+    "a text as the output",
+    async () => ({ output: "done" }),
+    "the result of hasty has an output that is not JSON. output: a string is not an object, such as { value }",
+  ],
+  [
+    "a long output",
+    async () => ({ output: { text: "x".repeat(limits.kindJsonLength - 10) } }),
+    "the result of hasty has an output that is too long",
   ],
   [
     "a promise in a step",
@@ -127,6 +148,24 @@ it.each<Mistake>([
     filed,
   ],
   [
+    "one of two files that is not written",
+    async ({ writeFile }) => {
+      await writeFile("pdf", async () => ({ data: Uint8Array.of(1), mediaType: "application/pdf" }))
+      return done
+    },
+    'the result of hasty lacks the file "cover", which the kind declares: write it with writeFile("cover", …)',
+    { files: ["pdf", "cover"] },
+  ],
+  [
+    "a file with the name of a field",
+    async ({ writeFile }) => {
+      await writeFile("pdf", async () => ({ data: Uint8Array.of(1), mediaType: "application/pdf" }))
+      return { output: { pdf: "lost" } }
+    },
+    'the result of hasty has "pdf" both as a field of its output and as a file',
+    filed,
+  ],
+  [
     "a file without a media type",
     async ({ writeFile }) => writeFile("pdf", async () => Uint8Array.of(1)),
     'writeFile("pdf") expects { data, mediaType }, and mediaType must be text without U+0000 or unpaired surrogates',
@@ -190,11 +229,43 @@ it.each<Mistake>([
     'the result of hasty uses a meter that the kind does not declare; declared: "sheets"',
     { price: "p", meters: ["sheets"] },
   ],
+  ["no usage", async () => ({ output: {}, usage: null }), "the result of hasty has a usage that is not an object"],
+  [
+    "a number as the usage",
+    async () => ({ output: {}, usage: 5 }),
+    "the result of hasty has a usage that is not an object",
+  ],
+  [
+    "an unknown warning",
+    async () => ({ output: {}, warningCode: "odd" }),
+    expect.stringMatching(/^the result of hasty has an unknown warning code; known: \w+/) as never,
+  ],
 ])("%s", async (_, run, message, kind = {}) => {
   const hasty = jobKind({ name: "hasty", request, ...(kind as { readonly output?: never }), run: run as never })
   await using kiln = await testEngine({ kinds: [hasty, mail] })
   const job = await kiln.submit("hasty", {})
   expect(job).toMatchObject({ status: "failed", attempts: 1 })
   const [attempt] = await kiln.operator.listAttempts(job)
-  expect(attempt?.message).toBe(message)
+  expect(attempt?.message).toEqual(message)
+})
+
+it("accepts files in any order, an unused meter and the longest output, and tries again after an invalid one", async () => {
+  let runs = 0
+  const write = async () => ({ data: Uint8Array.of(1), mediaType: "image/png" })
+  const text = "x".repeat(limits.kindJsonLength - 11)
+  const careful = jobKind({
+    name: "careful",
+    request,
+    output: z.object({ text: z.string() }),
+    files: ["b", "a"],
+    price: "p",
+    meters: ["sheets"],
+    run: async ({ writeFile }) => {
+      await writeFile("b", write)
+      await writeFile("a", write)
+      return { output: { text: runs++ === 0 ? (5 as never) : text }, usage: { sheets: 0 } }
+    },
+  })
+  await using kiln = await testEngine({ kinds: [careful] })
+  expect(await kiln.submit("careful", {})).toMatchObject({ status: "done", attempts: 2, output: { text } })
 })

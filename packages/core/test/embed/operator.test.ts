@@ -159,6 +159,11 @@ describe("operator methods", () => {
         month: "1",
       },
     ])
+    // A sandbox job is not charged, so nobody is told.
+    expect(await engine.submitAndWait("paid", { units: 1, used: 2 }, { project: "acme" })).toMatchObject({
+      status: "done",
+    })
+    expect(logged.some((line) => line.includes("maxUsage"))).toBe(false)
     // A kind that uses more than it said is charged for what it said.
     expect(await engine.submitAndWait("paid", { units: 2, used: 9 }, live)).toMatchObject({ status: "done" })
     expect(await operator.listSpending()).toMatchObject([{ day: "2" }])

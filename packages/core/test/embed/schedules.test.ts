@@ -134,11 +134,17 @@ describe("a schedule", () => {
   })
 
   it("whose job is refused tries again, and shows why", async () => {
-    await using kiln = await testEngine({ kinds: [digest], mode: "manual", settings: { queueCap: 1 } })
+    const told: Array<string> = []
+    const log = ({ level, message }: LogEntry) => void (level === "warning" && told.push(message))
+    await using kiln = await testEngine({ kinds: [digest], mode: "manual", settings: { queueCap: 1 }, log })
     const began = kiln.now().getTime()
     await kiln.schedules.set("hourly", { ...nightly, cron: "0 * * * *" })
     await kiln.advance(hourMs)
     await kiln.advance(hourMs)
+    await kiln.advance(60_000)
+    // Once, however often it is tried.
+    const at = new Date(began + 2 * hourMs).toISOString()
+    expect(told).toEqual([expect.stringContaining(`the schedule "hourly" could not submit its job of ${at}`)])
     expect(await kiln.schedules.list()).toMatchObject([{ refusal: "queue_full", nextAt: new Date(began + 2 * hourMs) }])
     expect(await kiln.drain()).toBe(1)
     await kiln.advance(10_000)

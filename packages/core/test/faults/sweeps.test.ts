@@ -34,18 +34,21 @@ describe("an unused upload", () => {
   it.effect("loses its file when it can no longer be used, and its record with the records of jobs", () =>
     Effect.gen(function* () {
       const id = yield* uploaded
+      yield* submitSpeech("k")
+      yield* (yield* Worker).tick
       yield* passTime("59999 millis")
-      yield* pruning
+      assert.strictEqual(yield* pruning, 0)
       assert.strictEqual((yield* storedForUploads).length, 1)
       yield* passTime("1 millis")
-      yield* pruning
+      // With the data of the job.
+      assert.strictEqual(yield* pruning, 2)
       assert.deepStrictEqual(yield* storedForUploads, [])
       assert.deepInclude(yield* findUpload(id), { erased: true, file: null })
       yield* passTime("239999 millis")
       yield* pruning
       assert.isDefined(yield* findUpload(id))
       yield* passTime("1 millis")
-      yield* pruning
+      assert.strictEqual(yield* pruning, 2)
       assert.isUndefined(yield* findUpload(id))
     }).pipe(within({ settings })),
   )
@@ -83,6 +86,22 @@ describe("a sweep is best effort", () => {
       assert.strictEqual((yield* readJob(fresh.id)).retained, "expired")
       assert.deepInclude(yield* findUpload(id), { erased: true, file: null })
       assert.deepStrictEqual([(yield* storedForUploads).length, (yield* storedForJobs).length], [0, 2])
+    }).pipe(within({ settings, blobs }))
+  })
+
+  it.effect("data is unreachable in time although nothing can be read from the blob store", () => {
+    const outage = makeOutage(blobsDown)
+    const blobs = blobsWith((store) => ({
+      open: (key) => outage.strikes(store.open(key)),
+      remove: (prefix) => outage.strikes(store.remove(prefix)),
+    }))
+    return Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      yield* (yield* Worker).tick
+      yield* passTime("60 seconds")
+      yield* outage.begin
+      assert.strictEqual((yield* Effect.flip(pruning))._tag, "BlobUnavailable")
+      assert.strictEqual((yield* readJob(id)).retained, "expired")
     }).pipe(within({ settings, blobs }))
   })
 
