@@ -89,10 +89,10 @@ describe("a sweep is best effort", () => {
     }).pipe(within({ settings, blobs }))
   })
 
-  it.effect("data is unreachable in time although nothing can be read from the blob store", () => {
+  it.effect("data is unreachable in time although the blob store is unavailable", () => {
     const outage = makeOutage(blobsDown)
     const blobs = blobsWith((store) => ({
-      open: (key) => outage.strikes(store.open(key)),
+      list: (root) => Stream.unwrap(outage.strikes(Effect.succeed(store.list(root)))),
       remove: (prefix) => outage.strikes(store.remove(prefix)),
     }))
     return Effect.gen(function* () {
