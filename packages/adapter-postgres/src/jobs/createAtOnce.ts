@@ -19,7 +19,6 @@ import {
   type Added,
   addedOf,
   type AddedOne,
-  addedOne,
   type Adding,
   addJobs,
   type CreateJob,
@@ -230,13 +229,13 @@ const createJobsAndClaim = statement((given: Given<CreateJobs & Asked>) => {
 })
 
 const createJobAndClaim = statement((given: Given<CreateJob & Asked>) => {
-  const most = sql<number>`CASE WHEN (added.answer).accepted >= 0 OR ${given.repeated}::boolean
+  const most = sql<number>`CASE WHEN added.accepted >= 0 OR ${given.repeated}::boolean
     THEN ${given.most}::bigint ELSE 0 END`
   return query
     .selectFrom(createJobCall(given))
     .innerJoinLateral(takeCall(given, most), (join) => join.onTrue())
     .selectAll("claimed")
-    .select(addedOne)
+    .select(["added.accepted", "added.unfinished", "added.unfinished_to"])
     .$castTo<AnswerRow & AddedOne>()
 })
 

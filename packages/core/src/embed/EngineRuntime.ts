@@ -250,7 +250,7 @@ const stopGraceMs = 25_000
 const limited = async (drainMs: number, stopped: Promise<void>, ended: AbortController): Promise<void> => {
   const ms = drainMs + stopGraceMs
   const { promise: overdue, reject } = Promise.withResolvers<never>()
-  const cause = `did not answer within ${ms / 1_000} s; jobs in progress are taken over when their leases end`
+  const cause = `it did not answer within ${ms / 1_000} s; jobs in progress are taken over when their leases end`
   const giveUp = () => reject(new StoreUnavailable({ operation: "stop", cause }))
   const timer = setTimeout(giveUp, Math.min(ms, maxTimerMs))
   try {
