@@ -1,23 +1,12 @@
 import { postgresStore } from "@kiln/adapter-postgres"
 import { createEngine, jobKind } from "@kiln/core"
-import { freshDatabase, tcpProxy, type TcpProxy } from "@kiln/postgres-lab"
+import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { memoryBlobs } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
-import { median } from "../../bench/measure.ts"
+import { statementsOf, untilQuiet } from "./statementsOf.ts"
 
 const free = jobKind({ name: "free", request: z.object({ n: z.number() }), run: () => Promise.resolve({ output: {} }) })
-
-/** The median number of statements of a call. Work by the clock adds to some. */
-const statementsOf = async (proxy: TcpProxy, call: () => Promise<unknown>): Promise<number> => {
-  const counts: Array<number> = []
-  for (let n = 0; n < 9; n += 1) {
-    proxy.resetCounts()
-    await call()
-    counts.push([...proxy.statements().values()].reduce((sum, each) => sum + each, 0))
-  }
-  return median(counts)
-}
 
 describe("statements of readers on Postgres", () => {
   it("readers of one turn share one, and those who wait share those about jobs that have ended", async () => {
@@ -38,9 +27,21 @@ describe("statements of readers on Postgres", () => {
         expect(read.map(({ id }) => id)).toEqual(jobs.map(({ id }) => id))
       }
       const [first] = jobs
+      const readOne = () => engine.get(first?.id ?? "")
       await readAll()
-      expect(await statementsOf(proxy, () => engine.get(first?.id ?? ""))).toBe(1)
-      expect(await statementsOf(proxy, readAll)).toBe(1)
+      await untilQuiet(proxy)
+      expect(
+        await statementsOf(
+          proxy,
+          Array.from({ length: 9 }, () => readOne),
+        ),
+      ).toBe(1)
+      expect(
+        await statementsOf(
+          proxy,
+          Array.from({ length: 9 }, () => readAll),
+        ),
+      ).toBe(1)
       proxy.resetCounts()
       const waiting = Promise.all(jobs.map((job) => engine.wait(job)))
       await worker.start()

@@ -1,5 +1,4 @@
 import { postgresStore } from "@kiln/adapter-postgres"
-import { setTimeout as sleep } from "node:timers/promises"
 import { createEngine, jobKind } from "@kiln/core"
 import { openTelemetry } from "@kiln/core/opentelemetry"
 import { freshDatabase, tcpProxy, type TcpProxy, withClient } from "@kiln/postgres-lab"
@@ -8,7 +7,7 @@ import * as api from "@opentelemetry/api"
 import type pg from "pg"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
-import { median } from "../../bench/measure.ts"
+import { statementsOf, untilQuiet } from "./statementsOf.ts"
 
 const anything = z.object({ n: z.number() })
 
@@ -129,25 +128,6 @@ const inTransaction: Readonly<Record<string, Submission>> = {
 }
 
 const count = 15
-
-/** Resolves once the first sweep of the engine has ended, which on a busy machine adds a statement to most calls. */
-const untilQuiet = async (proxy: TcpProxy): Promise<void> => {
-  do {
-    proxy.resetCounts()
-    await sleep(200)
-  } while (proxy.statements().size > 0)
-}
-
-/** Returns the median number of statements of the calls. Work by the clock adds to some of them. */
-const statementsOf = async (proxy: TcpProxy, calls: ReadonlyArray<() => Promise<unknown>>): Promise<number> => {
-  const counts: Array<number> = []
-  for (const call of calls) {
-    proxy.resetCounts()
-    await call()
-    counts.push([...proxy.statements().values()].reduce((sum, each) => sum + each, 0))
-  }
-  return median(counts)
-}
 
 const callsOf = async (engine: Engine, { submit }: Submission, from: number, to: number, client: pg.Client) => {
   const calls: Array<() => Promise<unknown>> = []
