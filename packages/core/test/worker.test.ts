@@ -342,6 +342,23 @@ describe("stopping", () => {
     }).pipe(within({ sandbox: speaks(() => Effect.never) })),
   )
 
+  it.effect("a single round that is interrupted releases its jobs as well", () =>
+    Effect.gen(function* () {
+      const worker = yield* Worker
+      const job = yield* submitSpeech("k")
+      const round = yield* Effect.forkChild(worker.tick)
+      yield* passUntil(
+        "the job is claimed",
+        Effect.map(readJob(job.id), ({ held }) => held),
+        "1 seconds",
+      )
+      yield* stopped(round, "1 seconds")
+      const { failures, held, lostWorkers, status } = yield* readJob(job.id)
+      assert.deepStrictEqual([status, held, failures, lostWorkers], ["processing", false, 0, 0])
+      assert.strictEqual(yield* worker.running, 0)
+    }).pipe(within({ sandbox: speaks(() => Effect.never) })),
+  )
+
   it.effect("a job that ends within the drain time is finished, not released", () =>
     Effect.gen(function* () {
       const fiber = yield* running

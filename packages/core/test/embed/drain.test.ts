@@ -1,5 +1,14 @@
-import { createEngine, type Drained, type EngineParts, jobKind, type Kind, type StoreAdapter } from "@kiln/core"
-import { EngineClosed } from "@kiln/core/domain"
+import { setTimeout } from "node:timers/promises"
+import {
+  createEngine,
+  type Drained,
+  type EngineParts,
+  jobKind,
+  type Kind,
+  type LogEntry,
+  type StoreAdapter,
+} from "@kiln/core"
+import { EngineClosed, StoreUnavailable } from "@kiln/core/domain"
 import { embeddedContext } from "@kiln/core/effect"
 import { drainJobs } from "@kiln/core/worker"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
@@ -7,6 +16,7 @@ import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
+import { adapterWith, storeDown } from "../support/faults.ts"
 import { plainProviders } from "../support/harness.ts"
 
 const echo = jobKind({
@@ -26,7 +36,7 @@ const minute = 60_000
 const settings = { concurrency: 2, pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
 
 type Options = Partial<
-  Pick<EngineParts<Kind, object, object, boolean>, "autoStart" | "onFinished" | "settings" | "worker">
+  Pick<EngineParts<Kind, object, object, boolean>, "autoStart" | "log" | "onFinished" | "settings" | "worker">
 >
 
 const open = <K extends Kind>(kinds: ReadonlyArray<K>, options: Options = {}, store: StoreAdapter = memoryStore()) =>
@@ -135,6 +145,83 @@ describe("drain", () => {
     await engine.submit("echo", {})
     await engine.drain({ maxMs: minute, maxJobs: 1 })
     expect(finished).toHaveLength(3)
+  })
+
+  it("counts the attempts of all rounds against maxJobs", async () => {
+    await using engine = await open([echo], {
+      onFinished: async () => void (await engine.submitMany("echo", [{ request: {} }, { request: {} }])),
+    })
+    await engine.submit("echo", {})
+    expect(await engine.drain({ maxMs: minute, maxJobs: 2 })).toMatchObject({ attempts: 2, stoppedBy: "maxJobs" })
+  })
+
+  describe("while the store refuses claims", () => {
+    const openFailing = async (failsFor: (claims: number) => boolean) => {
+      let claims = 0
+      const begun = Promise.withResolvers<void>()
+      const goOn = Promise.withResolvers<void>()
+      const store = adapterWith(memoryStore(), ({ claimJobs }) => ({
+        claimJobs: (request) =>
+          Effect.suspend(() => {
+            claims += 1
+            if (claims > 3) goOn.resolve()
+            return failsFor(claims) ? Effect.fail(storeDown) : claimJobs(request)
+          }),
+      }))
+      const slow = jobKind({
+        name: "slow",
+        request: z.object({}),
+        run: async () => {
+          begun.resolve()
+          await goOn.promise
+          return { output: {} }
+        },
+      })
+      const engine = await open([slow], {}, store)
+      return { engine, job: await engine.submit("slow", {}) }
+    }
+
+    it("rejects if nothing runs", async () => {
+      const { engine, job } = await openFailing(() => true)
+      await using _ = engine
+      await expect(engine.drain({ maxMs: minute })).rejects.toBeInstanceOf(StoreUnavailable)
+      expect(await engine.get(job)).toMatchObject({ status: "queued", attempts: 0 })
+    })
+
+    it("rejects once what runs has ended, and keeps its result", async () => {
+      const { engine, job } = await openFailing((claims) => claims > 1)
+      await using _ = engine
+      await expect(engine.drain({ maxMs: minute })).rejects.toBeInstanceOf(StoreUnavailable)
+      expect(await engine.get(job)).toMatchObject({ status: "done", attempts: 1 })
+    })
+
+    it("goes on if the store answers again while a job runs", async () => {
+      const { engine } = await openFailing((claims) => claims === 2 || claims === 3)
+      await using _ = engine
+      expect(await engine.drain({ maxMs: minute })).toEqual({ attempts: 1, done: 1, failed: 0, stoppedBy: "empty" })
+    })
+  })
+
+  it("does not take a store that fails for a refusal of a tick", async () => {
+    let isDown = false
+    const told: Array<string> = []
+    const store = adapterWith(memoryStore(), (verbs) => ({
+      createJobs: (jobs) => Effect.suspend(() => (isDown ? Effect.fail(storeDown) : verbs.createJobs(jobs))),
+      createAndClaimJobs: (jobs, request) =>
+        Effect.suspend(() => (isDown ? Effect.fail(storeDown) : verbs.createAndClaimJobs(jobs, request))),
+    }))
+    const log = ({ level, message }: LogEntry) => void (level === "warning" && told.push(message))
+    await using engine = await open([echo], { log }, store)
+    await engine.schedules.set("often", { kind: "echo", request: {}, everyMs: 1_000 })
+    const [schedule] = await engine.schedules.list()
+    await setTimeout(1_100)
+    isDown = true
+    await expect(engine.drain({ maxMs: minute })).rejects.toBeInstanceOf(StoreUnavailable)
+    expect(await engine.schedules.list()).toEqual([schedule])
+    isDown = false
+    expect(await engine.drain({ maxMs: minute })).toMatchObject({ failed: 0, stoppedBy: "empty" })
+    expect((await engine.operator.list()).jobs.length).toBeGreaterThan(0)
+    expect(told).toEqual([])
   })
 
   it("lets running jobs finish when the engine stops", async () => {

@@ -1,26 +1,10 @@
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
-import { insideOf, JobStore, storeAdapter } from "@kiln/core/ports"
+import { createEngine, jobKind } from "@kiln/core"
 import { memoryBlobs } from "@kiln/testing"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
-
-/** Passes the number of jobs of each claim of a store. */
-const countClaims = (store: StoreAdapter, onClaim: (size: number) => void): StoreAdapter => {
-  const stores = insideOf(store) as Layer.Layer<JobStore>
-  const counted = Layer.effectContext(
-    Effect.map(Effect.context<JobStore>(), (context) => {
-      const jobs = Context.get(context, JobStore)
-      return Context.add(context, JobStore, {
-        ...jobs,
-        claimJobs: (request) =>
-          Effect.tap(jobs.claimJobs(request), ({ claims }) => Effect.sync(() => onClaim(claims.length))),
-      })
-    }),
-  )
-  return storeAdapter(Layer.provideMerge(counted, stores))
-}
+import { adapterWith } from "../support/faults.ts"
 
 describe("a worker with eight slots and jobs of 200 projects", () => {
   it.each(everyStore)("makes no claim that finds nothing while there are jobs (%s)", async (_, open) => {
@@ -38,8 +22,13 @@ describe("a worker with eight slots and jobs of 200 projects", () => {
       },
     })
     await using engine = await createEngine({
-      // Claims behind the one that took the last job find nothing, and there may be some.
-      store: countClaims(opened.store, (size) => started < 200 && sizes.push(size)),
+      store: adapterWith(opened.store, ({ claimJobs }) => ({
+        claimJobs: (request) =>
+          Effect.tap(claimJobs(request), ({ claims }) =>
+            // Claims behind the one that took the last job find nothing, and there may be some.
+            Effect.sync(() => started < 200 && sizes.push(claims.length)),
+          ),
+      })),
       blobs: memoryBlobs(),
       kinds: [waiting],
       settings: { concurrency: 8, pollIntervalMs: 60_000, claimCheckIntervalMs: 60_000 },

@@ -1,5 +1,6 @@
 import { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
-import { BlobStore, JobStore } from "@kiln/core/ports"
+import type { StoreAdapter } from "@kiln/core"
+import { BlobStore, insideOf, JobStore, storeAdapter } from "@kiln/core/ports"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Context, Effect, Layer } from "effect"
 import type { Stores } from "./harness.ts"
@@ -47,6 +48,12 @@ export const replacing = <Ports, Port extends Ports, Verbs extends object>(
       return Context.add(built, port, { ...verbs, ...change(verbs) })
     }),
   )
+
+/** A store for `createEngine`, with some verbs of its job store replaced. */
+export const adapterWith = (
+  store: StoreAdapter,
+  change: (verbs: JobStore["Service"]) => Partial<JobStore["Service"]>,
+): StoreAdapter => storeAdapter(replacing(insideOf(store) as Layer.Layer<JobStore>, JobStore, change))
 
 /** The memory stores, with workers that claim in a transaction of their own. */
 export const storesClaimingApart: Layer.Layer<Stores> = storesWith(JobStore, ({ claimJobs }) => ({ claimJobs }))
