@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore, Switchboard } from "@kiln/core/ports"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { JobEvents } from "@kiln/core/effect"
+import { type FencedOutcome, JobStore, ProviderFailure, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
 import { makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
@@ -19,6 +21,8 @@ import {
 import { passTime } from "../support/virtualTime.ts"
 
 const slowly = <A, E>(call: Effect.Effect<A, E>, ms: number) => Effect.tap(call, () => Effect.sleep(ms))
+const rejected = Effect.fail(new ProviderFailure({ errorCode: "provider_rejected", retry: false, detail: "no" }))
+const busy = Effect.fail(new ProviderFailure({ errorCode: "provider_unavailable", retry: true, detail: "busy" }))
 const speaksFor = (ms: number) => speaks(() => Effect.as(Effect.sleep(ms), mp3))
 
 describe("a slow response", () => {
@@ -91,6 +95,31 @@ describe("a slow response", () => {
       yield* passTime("7 seconds")
       assert.isTrue(interrupted)
     }).pipe(within({ stores, sandbox }))
+  })
+
+  describe("to the end of an attempt", () => {
+    const ends = (["completeJobs", "failJobs", "deferJobs"] as const).map((verb) => ({ verb }))
+    const speech = { completeJobs: Effect.succeed(mp3), failJobs: rejected, deferJobs: busy }
+
+    it.effect.each(ends)("is the one that counts, whatever a check finds meanwhile: $verb", ({ verb }) => {
+      const stores = storesWith(JobStore, (store) => {
+        const write = store[verb] as (
+          items: ReadonlyArray<never>,
+        ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+        // Longer than the interval of a check, and of a heartbeat.
+        return { [verb]: (items: ReadonlyArray<never>) => slowly(write(items), 12_000) }
+      })
+      return Effect.gen(function* () {
+        const events: Array<string> = []
+        const { listen } = yield* JobEvents
+        listen(({ type }) => void events.push(type))
+        yield* running
+        const { id } = yield* submitSpeech("k")
+        yield* passTime("13 seconds")
+        assert.include(events, { completeJobs: "completed", failJobs: "failed", deferJobs: "attempt_failed" }[verb])
+        assert.strictEqual((yield* readJob(id)).lostWorkers, 0)
+      }).pipe(within({ stores, sandbox: speaks(() => speech[verb]) }))
+    })
   })
 
   it.effect("about switches is ignored, because they may have changed since", () => {

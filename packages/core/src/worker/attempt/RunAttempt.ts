@@ -132,6 +132,7 @@ const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Retu
         slots.free(attempt)
       }
     }
+    attempt.lease.beginEnd()
     attempt.lease.whenLost(() => settle(leaseLost))
     const span = attempt.span && new OpenSpan(context, "JobStore.completeJobs")
     grouped.completeJobs.push([end.completion], (tried) => {

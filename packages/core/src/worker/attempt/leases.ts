@@ -65,6 +65,7 @@ export class HeldLease implements ClaimRef, Placed {
   place = nowhere
   #isLast = false
   #state: "held" | "expired" | "refused" = "held"
+  #isEnding = false
   #whenLost: Array<() => void> | undefined
 
   constructor({ jobId, token }: ClaimRef, askedAtMs: number, remainingMs: number, durationMs: number) {
@@ -116,9 +117,17 @@ export class HeldLease implements ClaimRef, Placed {
     return this.#state === "held"
   }
 
-  /** Ends the lease because the store reported that the claim has ended. */
+  /** Ends the lease because the store reported that the claim has ended, unless the attempt is ending it. */
   lose(): void {
-    if (this.#state === "held") this.#become("refused")
+    if (this.#state === "held" && !this.#isEnding) this.#become("refused")
+  }
+
+  /**
+   * The end of the attempt is written from now on. A claim that a heartbeat or a check no longer finds may have been ended by it, before its
+   * answer arrived, so that answer decides. Only time still ends the lease.
+   */
+  beginEnd(): void {
+    this.#isEnding = true
   }
 
   /** Calls the function when the lease is lost, or immediately if it already is. Each of several functions is called, in order. */

@@ -50,6 +50,7 @@ const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   ): Effect.Effect<"written" | "lapsed"> =>
     Effect.suspend(() => {
       if (tried === undefined && !lease.holdsAt(watch.now())) return lapsed
+      lease.beginEnd()
       const call = store[verb] as (items: ReadonlyArray<ItemOf<Verb>>) => Write
       if (grouped === undefined) return insist(lease, call([item]))
       const join = grouped[verb] as GroupedVerb<ItemOf<Verb>, FencedOutcome>
