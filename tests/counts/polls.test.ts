@@ -35,13 +35,13 @@ describe("statements of readers on Postgres", () => {
           proxy,
           Array.from({ length: 9 }, () => readOne),
         ),
-      ).toBe(1)
+      ).toHaveLength(1)
       expect(
         await statementsOf(
           proxy,
           Array.from({ length: 9 }, () => readAll),
         ),
-      ).toBe(1)
+      ).toHaveLength(1)
       proxy.resetCounts()
       const waiting = Promise.all(jobs.map((job) => engine.wait(job)))
       await worker.start()

@@ -10,13 +10,22 @@ export const untilQuiet = async (proxy: TcpProxy): Promise<void> => {
   } while (proxy.statements().size > 0)
 }
 
-/** Returns the median number of statements of the calls. Work by the clock adds to some of them. */
-export const statementsOf = async (proxy: TcpProxy, calls: ReadonlyArray<() => Promise<unknown>>): Promise<number> => {
-  const counts: Array<number> = []
+/**
+ * Returns the statements that most of the calls run, each as often as they do. Work by the clock adds others to some of the calls: a transaction
+ * of a sweep can accompany many of them, but with another statement each time.
+ */
+export const statementsOf = async (
+  proxy: TcpProxy,
+  calls: ReadonlyArray<() => Promise<unknown>>,
+): Promise<ReadonlyArray<string>> => {
+  const counts: Array<ReadonlyMap<string, number>> = []
   for (const call of calls) {
     proxy.resetCounts()
     await call()
-    counts.push([...proxy.statements().values()].reduce((sum, each) => sum + each, 0))
+    counts.push(proxy.statements())
   }
-  return median(counts)
+  const texts = new Set(counts.flatMap((each) => [...each.keys()]))
+  return [...texts].flatMap((text) =>
+    Array.from({ length: median(counts.map((each) => each.get(text) ?? 0)) }, () => text),
+  )
 }
