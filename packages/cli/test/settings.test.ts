@@ -331,13 +331,9 @@ describe("settings", () => {
       })
   })
 
-  it.each([
-    { KILN_ROLE: "worker" },
-    { HOST: "192.0.2.1", PUBLIC_URL: "https://kiln.example" },
-    { PORT: "8080" },
-    { LISTEN_FDS: "1", LISTEN_PID: "1" },
-  ])("allow the management port 8787 with %j, which leaves it free", (environment) => {
-    expect(readSettings({ KILN_MANAGEMENT_PORT: "8787", ...environment })).toMatchObject({ ok: true })
+  it("allow the management port 8787 if nothing else listens there", () => {
+    for (const other of [{ KILN_ROLE: "worker" }, { HOST: "192.0.2.1" }, { PORT: "8080" }, { LISTEN_FDS: "1" }])
+      expect(readSettings({ KILN_MANAGEMENT_PORT: "8787", ...other })).toMatchObject({ ok: true })
   })
 
   it("do not reveal an invalid secret", () => {
