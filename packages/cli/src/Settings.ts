@@ -258,8 +258,8 @@ const openAiOf = (values: Values): NonNullable<Settings["http"]["openAi"]> => {
 /** Returns whether the management server would listen where the service does. A worker has no service. */
 const portIsTaken = (values: Values): boolean => {
   const management = managementOf(values)
-  const { host, port } = settingsOf(values).http
-  return management?.port === port && management.host === host && values.KILN_ROLE !== "worker"
+  const { http, role } = settingsOf(values)
+  return management?.port === http.port && management.host === http.host && role !== "worker"
 }
 
 const defaultAuditRetentionMs = 365 * 86_400_000
