@@ -4,6 +4,8 @@ import { fixtures } from "@kiln/conformance"
 import { AuditLog, JobStore, KeyDirectory, Switchboard } from "@kiln/core/ports"
 import { withClient } from "@kiln/postgres-lab"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
+import { connectionOptions } from "../src/connection/options.ts"
+import { newClient } from "../src/connection/pool.ts"
 import { findUpkeep } from "../src/inspect/inspectPostgres.ts"
 import { emptyDatabase, runSql } from "./support/databases.ts"
 
@@ -74,10 +76,16 @@ describe("an inspection", () => {
 })
 
 describe("upkeep", () => {
-  /** Without the settings of the server of the tests, which does not sync its files. */
+  /** Without the settings of the server of the tests, which does not sync its files. The doctor's client reads arrays as texts. */
   const found = (url: string) =>
-    Effect.promise(() =>
-      withClient(url, (client) => findUpkeep(client, "kiln", { deadRows: 10, openMinutes: 0, lockSeconds: 0 })),
+    Effect.acquireUseRelease(
+      Effect.promise(async () => {
+        const client = newClient(connectionOptions({ url }), "kiln doctor")
+        await client.connect()
+        return client
+      }),
+      (client) => Effect.promise(() => findUpkeep(client, "kiln", { deadRows: 10, openMinutes: 0, lockSeconds: 0 })),
+      (client) => Effect.promise(() => client.end()),
     ).pipe(
       Effect.map((problems) => problems.filter(({ problem }) => !/^(fsync|full_page_writes) is off/.test(problem))),
     )

@@ -255,6 +255,13 @@ const openAiOf = (values: Values): NonNullable<Settings["http"]["openAi"]> => {
   return { waitMs, models: { transcription, speech_synthesis: speech, image_generation: image } }
 }
 
+/** Returns whether the management server would listen where the service does. A worker has no service. */
+const portIsTaken = (values: Values): boolean => {
+  const management = managementOf(values)
+  const { http, role } = settingsOf(values)
+  return management?.port === http.port && management.host === http.host && role !== "worker"
+}
+
 const defaultAuditRetentionMs = 365 * 86_400_000
 const defaultBackupAgeMs = 2 * 86_400_000
 
@@ -324,6 +331,9 @@ export const readSettings = (environment: Environment): ReadSettings => {
   if (values.KILN_BLOBS?._tag === "Postgres" && values.DATABASE_URL === undefined)
     problems.push({ setting: "KILN_BLOBS", rule: "can be postgres only with DATABASE_URL=postgres://…" })
   problems.push(...managementProblems(values))
+  // A socket from systemd replaces HOST and PORT.
+  if (portIsTaken(values) && environment["LISTEN_FDS"] === undefined)
+    problems.push({ setting: "KILN_MANAGEMENT_PORT", rule: "must differ from PORT" })
   if (problems.length > 0) return { ok: false, problems }
   const warnings = [
     ...unknownNames(environment),

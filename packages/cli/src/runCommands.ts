@@ -79,9 +79,19 @@ const inFlags = ([first, ...rest]: ReadonlyArray<string>): ReadonlyArray<string>
   return first === "version" && rest.length === 0 ? ["--version"] : [...(first === undefined ? [] : [first]), ...rest]
 }
 
+/** Joins a value like `-1h` to its flag. By itself, it would be read as the flags `-1` and `-h`, which prints the help and does nothing. */
+const withNegativeValues = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.flatMap((arg, at) => {
+    if (takesNegative(arg, args[at + 1])) return [`${arg}=${args[at + 1]}`]
+    return takesNegative(args[at - 1], arg) ? [] : [arg]
+  })
+
+const takesNegative = (flag: string | undefined, value: string | undefined): boolean =>
+  flag !== undefined && value !== undefined && /^--[a-z-]+$/.test(flag) && /^-[0-9]/.test(value)
+
 /** Runs one command line with these commands. Returns its exit code: 0, 1 if the command failed, 2 if it was used incorrectly. */
 export const runCommands = (given: ReadonlyArray<string>, commands: Commands): Effect.Effect<number> => {
-  const args = inFlags(given)
+  const args = withNegativeValues(inFlags(given))
   return loadProgram(args, commands).pipe(
     Effect.flatMap((kiln) => Command.runWith(kiln, { version, renderErrors: true })(args)),
     Effect.exit,

@@ -260,6 +260,10 @@ describe("kiln", { timeout: 120_000 }, () => {
       ["key", "create", "--project", "p", "--mode", "test", "--scope", "audio.create", "--expires", "soon"],
       "--expires must",
     ],
+    [
+      ["key", "create", "--project", "p", "--mode", "test", "--scope", "audio.create", "--expires", "-1h"],
+      "--expires must",
+    ],
     [["key", "revoke"], "KEY_ID"],
     [["project", "create"], "NAME"],
     [["project", "list", "--frob"], "frob"],

@@ -302,9 +302,11 @@ describe("settings", () => {
       "such as 20GiB",
     ],
     ["KILN_UPLOAD_CAP", ["-1", "none", "2GiB", "200,", "200,2GB", "200;2GiB", "1,2,3", "1.5"], "such as 200,2GiB"],
-    ["KILN_DATA_RETENTION", ["30", "1w", "0d", "1.5d", "99999999d", "30 d"], "duration like 90d"],
+    ["KILN_DATA_RETENTION", ["30", "1w", "0d", "1.5d", "30 d"], "duration like 90d"],
+    ["KILN_DATA_RETENTION", ["36501d", "99999999d"], "at most 36500d, or 0 to keep"],
     ["KILN_JOB_RETENTION", ["never"], "or 0 to keep"],
     ["KILN_MANAGEMENT_PORT", ["0", "on"], "from 1 to 65535"],
+    ["KILN_MANAGEMENT_PORT", ["8787"], "must differ from PORT"],
     ["KILN_MANAGEMENT_HOST", ["0.0.0.0:9090", "http://x", "a b"], "must be a host name or an IP address"],
     ["KILN_MANAGEMENT_TOKEN", ["short", "with a space in it", "é".repeat(20)], "16 to 512 visible ASCII"],
     ["KILN_LOG_FORMAT", ["JSON", "logfmt"], "must be text or json"],
@@ -327,6 +329,11 @@ describe("settings", () => {
         ok: false,
         problems: [{ setting, rule: expect.stringContaining(rule) }],
       })
+  })
+
+  it("allow the management port 8787 if nothing else listens there", () => {
+    for (const other of [{ KILN_ROLE: "worker" }, { HOST: "192.0.2.1" }, { PORT: "8080" }, { LISTEN_FDS: "1" }])
+      expect(readSettings({ KILN_MANAGEMENT_PORT: "8787", ...other })).toMatchObject({ ok: true })
   })
 
   it("do not reveal an invalid secret", () => {

@@ -65,14 +65,14 @@ interface RoleRow {
 /** The rights that docs/guides/postgres.md grants to a service's role. */
 const roleRights = `SELECT quote_ident(current_user) AS role, pg_is_in_recovery() AS "isStandby",
     current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
-    ARRAY(SELECT relname::text FROM pg_class, (SELECT oid FROM pg_namespace WHERE nspname = $1) AS own
+    to_json(ARRAY(SELECT relname::text FROM pg_class, (SELECT oid FROM pg_namespace WHERE nspname = $1) AS own
       WHERE relnamespace = own.oid AND (relkind = 'S' AND NOT has_sequence_privilege(pg_class.oid, 'USAGE') OR relkind = 'r' AND NOT (
         CASE relname WHEN 'migrations' THEN has_table_privilege(pg_class.oid, 'SELECT')
         WHEN 'charges' THEN has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
         ELSE has_table_privilege(pg_class.oid, 'SELECT') AND has_table_privilege(pg_class.oid, 'INSERT')
           AND has_table_privilege(pg_class.oid, 'UPDATE') AND has_table_privilege(pg_class.oid, 'DELETE') END))
       UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
-        AND NOT has_function_privilege(pg_proc.oid, 'EXECUTE') ORDER BY 1) AS denied`
+        AND NOT has_function_privilege(pg_proc.oid, 'EXECUTE') ORDER BY 1)) AS denied`
 
 interface LockRow {
   readonly pid: number

@@ -61,7 +61,8 @@ const longest = 36_500 * 86_400_000
 export const duration: SettingType<number> = (text) => {
   const [, digits = "", unit = ""] = /^([1-9][0-9]{0,9})([smhd])$/.exec(text) ?? []
   const milliseconds = Number(digits) * (millisecondsPer[unit] ?? NaN)
-  return milliseconds <= longest ? parsed(milliseconds) : broken("must be a duration like 90d, 24h, 30m or 10s")
+  if (Number.isNaN(milliseconds)) return broken("must be a duration like 90d, 24h, 30m or 10s")
+  return milliseconds <= longest ? parsed(milliseconds) : broken("must be a duration of at most 36500d")
 }
 
 /** Parses a duration of at most ten minutes, or `0`. */

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { UploadId } from "@kiln/core/domain"
-import { BodyBroken, isIdentityEncoding, streamBody } from "../server/body.ts"
+import { BodyBroken, hasEncodedBody, streamBody } from "../server/body.ts"
 import { corsHeaders, preflightHeaders } from "../server/cors.ts"
 import { type Exchange, noContent, Refusal, type Reply } from "../server/Exchange.ts"
 import type { Handler } from "../server/app.ts"
@@ -21,9 +21,7 @@ export const receiveFile = (context: HandlerContext): Handler =>
     const received = context.engine.receiveUpload({
       uploadId: id as UploadId,
       // Encoded bytes have no type that is accepted.
-      contentType: isIdentityEncoding(exchange.header("content-encoding"))
-        ? exchange.singleHeader("content-type")
-        : undefined,
+      contentType: hasEncodedBody(exchange) ? undefined : exchange.singleHeader("content-type"),
       contentLength: exchange.contentLength,
       content: yield* checkedByDigest(exchange, streamBody(exchange)),
     })

@@ -122,7 +122,8 @@ const messages: Partial<Record<string, string>> = {
 
 /** Returns what to change so that the body has a type that is accepted. */
 const typeMessage = (exchange: Exchange, isEncoded: boolean): string => {
-  if (isEncoded) return "Send the body without Content-Encoding: compressed bodies are not supported here."
+  if (isEncoded)
+    return "Send the body without Content-Encoding, and without a Transfer-Encoding other than chunked: compressed bodies are not supported here."
   const type = exchange.header("content-type")?.[0] ?? ""
   if (/^\s*multipart\//i.test(type))
     return "Send Content-Type: application/json, not a form. Upload the file first: create an upload with POST /v1/audio/uploads, PUT the file to its upload_url, and send its id as upload_id."
@@ -140,7 +141,7 @@ const syntaxMessage = (bytes: Uint8Array): string => {
 
 /** Reads the body as one JSON object. Rejects by content type (415), then by size (413), then by content (400). */
 export const readJsonObject = (exchange: Exchange): Effect.Effect<Record<string, unknown>, Refusal | BodyBroken> => {
-  const isEncoded = !isIdentityEncoding(exchange.header("content-encoding"))
+  const isEncoded = hasEncodedBody(exchange)
   if (isEncoded || !isJsonContentType(exchange.header("content-type")))
     return Effect.fail(
       new Refusal({
@@ -286,6 +287,15 @@ export const isJsonContentType = (values: ReadonlyArray<string> | undefined): bo
 
 const unquote = (text: string): string => (text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, "$1") : text)
 
-/** Returns whether the `Content-Encoding` headers (one value per header line) are absent or only `identity`. */
-export const isIdentityEncoding = (values: ReadonlyArray<string> | undefined): boolean =>
-  (values ?? []).every((value) => value.split(",").every((coding) => /^(?:identity)?$/i.test(coding.trim())))
+/**
+ * Returns whether the bytes of the body are encoded, by its sender (`Content-Encoding`) or on the way (`Transfer-Encoding: gzip,
+ * chunked`). Node undoes `chunked` only, and would pass on the rest as it came.
+ */
+export const hasEncodedBody = (exchange: Pick<Exchange, "header">): boolean =>
+  namesOther(exchange.header("content-encoding"), "identity") ||
+  namesOther(exchange.header("transfer-encoding"), "chunked")
+
+/** Returns whether one of the codings (one value per header line) is not `harmless`. */
+const namesOther = (values: ReadonlyArray<string> | undefined, harmless: string): boolean =>
+  values?.some((value) => value.split(",").some((coding) => !["", harmless].includes(coding.trim().toLowerCase()))) ===
+  true

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { isIdentityEncoding, isJsonContentType } from "../../src/server/body.ts"
+import { hasEncodedBody, isJsonContentType } from "../../src/server/body.ts"
 
 describe("isJsonContentType", () => {
   it.each([
@@ -60,7 +60,7 @@ describe("isJsonContentType", () => {
   })
 })
 
-describe("isIdentityEncoding", () => {
+describe("hasEncodedBody", () => {
   it.each([
     [undefined],
     [[]],
@@ -70,7 +70,7 @@ describe("isIdentityEncoding", () => {
     [["identity, identity"]],
     [["identity", "identity"]],
     [["identity,"]],
-  ])("accepts %j", (values) => expect(isIdentityEncoding(values)).toBe(true))
+  ])("accepts %j", (values) => expect(hasEncodedBody(sent({ "content-encoding": values }))).toBe(false))
   it.each([
     [["gzip"]],
     [["identity, gzip"]],
@@ -79,5 +79,19 @@ describe("isIdentityEncoding", () => {
     [["x-identity"]],
     [["identity identity"]],
     [["identity;q=1"]],
-  ])("refuses %j", (values) => expect(isIdentityEncoding(values)).toBe(false))
+  ])("refuses %j", (values) => expect(hasEncodedBody(sent({ "content-encoding": values }))).toBe(true))
+
+  it("accepts Transfer-Encoding only as chunked", () => {
+    const coded = (...values: ReadonlyArray<string>) => hasEncodedBody(sent({ "transfer-encoding": values }))
+    expect([coded("chunked"), coded("Chunked"), coded("gzip, chunked"), coded("gzip", "chunked")]).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ])
+  })
+})
+
+const sent = (headers: Readonly<Record<string, ReadonlyArray<string> | undefined>>) => ({
+  header: (name: string) => headers[name],
 })

@@ -102,7 +102,8 @@ const raw: ReadonlyArray<
   ["a coding after chunked", (api) => post(api, "Transfer-Encoding: chunked, gzip").then((head) => `${head}0\r\n\r\n`)],
   [
     "a coding before chunked",
-    (api) => post(api, "Transfer-Encoding: gzip, chunked").then((head) => `${head}0\r\n\r\n`),
+    (api) => post(api, "Transfer-Encoding: gzip, chunked").then((head) => `${head}d\r\n${valid}\r\n0\r\n\r\n`),
+    "unsupported_content_type",
   ],
   [
     "chunked twice",
