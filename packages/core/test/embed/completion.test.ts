@@ -211,7 +211,10 @@ describe("onFinished in real time", () => {
       running -= 1
     })
     await using web = await createEngine({ ...parts, kinds: [kind], worker: false })
-    const outcomes = await web.submitMany("digest", Array.from({ length: 50 }, () => ({ request: { to: "ada" } })))
+    const outcomes = await web.submitMany(
+      "digest",
+      Array.from({ length: 50 }, () => ({ request: { to: "ada" } })),
+    )
     for (const { job } of outcomes) if (job !== undefined) await web.operator.cancel(job)
     await using _worker = await createEngine({ ...parts, kinds: [kind] })
     // Eight at a time with a pause of 5 s between would take half a minute.
