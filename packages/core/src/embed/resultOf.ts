@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Usage } from "../domain/Billing.ts"
 import type { JsonObject, OutputFile } from "../domain/index.ts"
@@ -25,6 +26,8 @@ export const resultOf = (
 /** The bug of a function that returns something else than a result; `undefined` if it returns one, or nothing. */
 const resultBug = (outcome: unknown): KindBug | undefined => {
   if (outcome === undefined) return undefined
+  if (Effect.isEffect(outcome))
+    return new KindBug("run returned an Effect: define the kind with JobKind of @kiln/core/kinds, or run the Effect")
   const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
   if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
     return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)

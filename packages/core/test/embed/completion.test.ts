@@ -200,6 +200,28 @@ describe("onFinished in real time", () => {
     expect(hanging.calls).toHaveLength(8)
   })
 
+  it("is called without pauses while more calls are due than may run at once", async () => {
+    const parts = { store: memoryStore(), blobs: memoryBlobs(), log: false } as const
+    let running = 0
+    let most = 0
+    const { calls, kind } = reporting(async () => {
+      running += 1
+      most = Math.max(most, running)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      running -= 1
+    })
+    await using web = await createEngine({ ...parts, kinds: [kind], worker: false })
+    const outcomes = await web.submitMany(
+      "digest",
+      Array.from({ length: 50 }, () => ({ request: { to: "ada" } })),
+    )
+    for (const { job } of outcomes) if (job !== undefined) await web.operator.cancel(job)
+    await using _worker = await createEngine({ ...parts, kinds: [kind] })
+    // Eight at a time with a pause of 5 s between would take half a minute.
+    await expect.poll(() => calls.length, { timeout: 4_000 }).toBe(50)
+    expect(most).toBe(8)
+  })
+
   it("is not called for jobs that were submitted before the kind had it", async () => {
     const store = memoryStore()
     const parts = { store, blobs: memoryBlobs(), log: false } as const

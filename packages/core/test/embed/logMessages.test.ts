@@ -1,7 +1,11 @@
 import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { BlobUnavailable, DiskProblem } from "@kiln/core/domain"
+import { JobKind } from "@kiln/core/kinds"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
+import { Effect } from "effect"
 import { afterEach, describe, expect, it, vi } from "vitest"
 import { z } from "zod"
+import { openWith } from "./support.ts"
 
 const secret = "cannot post to ada@example.com"
 
@@ -50,6 +54,23 @@ describe("the log", () => {
     expect(await logOf(true, "")).toContain("attempt ended without a result defect\n")
     const long = await logOf(true, new RangeError("x".repeat(1_001)))
     expect(long).toContain(`RangeError: ${"x".repeat(1_000)}\n`)
+  })
+
+  it("says what is wrong with the disk that an attempt writes to", async () => {
+    const said: Array<string> = []
+    const cause = new DiskProblem("the disk of /srv/files is full (0 B free)", { isFull: true })
+    let runs = 0
+    const writing = JobKind({
+      name: "writing",
+      request: z.object({}),
+      run: () =>
+        runs++ === 0
+          ? Effect.fail(new BlobUnavailable({ operation: "put", cause }))
+          : Effect.succeed({ output: {}, files: [], usage: {} }),
+    })
+    await using engine = await openWith([writing as never], { log: ({ message }) => said.push(message) })
+    await engine.submitAndWait("writing" as never, {} as never)
+    expect(said.join()).toContain("BlobUnavailable: the disk of /srv/files is full (0 B free)")
   })
 
   it("has messages in development, unless the program forbids it", async () => {

@@ -4,6 +4,7 @@ import * as Option from "effect/Option"
 import { type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
 import { messageOf } from "../../domain/AttemptRecord.ts"
 import { type CircuitLimits } from "../../domain/Circuit.ts"
+import { DiskProblem } from "../../domain/diskProblem.ts"
 import { readSafely } from "../../domain/givenValues.ts"
 import { isError, type Parking } from "../../domain/index.ts"
 import { LogMessages } from "../../engine/LogMessages.ts"
@@ -108,6 +109,8 @@ const describe = (cause: Cause.Cause<AttemptError>, messages: boolean): string =
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error !== undefined) {
     if (error._tag === "ProviderBroken") return `${error._tag} ${error.reason}: ${error.detail}`
+    // The text is kiln's own: the place and the remedy.
+    if ("cause" in error && error.cause instanceof DiskProblem) return `${error._tag}: ${error.cause.message}`
     return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
   }
   const defect = Cause.squash(cause)

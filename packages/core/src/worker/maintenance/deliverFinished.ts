@@ -95,8 +95,10 @@ export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirect
       const { kind } = delivery
       running.set(kind, (running.get(kind) ?? 0) + 1)
       const ended = Effect.sync(() => {
-        if (roomOf(kind) === 0) due.openUnsafe()
+        const wasFull = roomOf(kind) === 0
         running.set(kind, (running.get(kind) ?? 0) - 1)
+        // Last, because opening the latch runs the waiting loop at once, which must find the room.
+        if (wasFull) due.openUnsafe()
       })
       return deliver(handlers, delivery).pipe(
         Effect.catchCause((cause) =>
