@@ -5,10 +5,15 @@ import type * as Scope from "effect/Scope"
 import type { JobId } from "@kiln/core/domain"
 import type { Database } from "./Database.ts"
 import type { PreparedStatement } from "./SqliteDatabase.ts"
+import { type StoredTime, storedTime } from "./Transaction.ts"
 
 /** Milliseconds between two checks: short at first, since most transactions are, and long for one that stays open. */
 const firstPauseMs = 5
 const usualPauseMs = 25
+/** The same for a worker, which listens as long as it runs: while others have written lately, and while it seems to be alone. */
+const busyPauseMs = 100
+const alonePauseMs = 1_000
+const aloneAfterMs = 600_000
 const latePauseMs = 1_000
 const lateAfterMs = 60_000
 const givesUpAfterMs = 600_000
@@ -19,6 +24,14 @@ const maxJobsPerTransaction = 16
 interface WrittenRow {
   readonly jobId: JobId
   readonly signal: string | undefined
+}
+
+/** Times are milliseconds of the monotonic clock. */
+interface Listener {
+  /** Called at each check, with whether another connection has committed since the last one. */
+  readonly check: (now: number, changed: boolean) => void
+  /** Milliseconds between two checks. */
+  readonly pauseMs: (now: number) => number
 }
 
 interface Awaited {
@@ -36,13 +49,15 @@ export class CommitWatch {
   readonly #version: PreparedStatement
   readonly #job: PreparedStatement
   readonly #signal: PreparedStatement
+  readonly #time: PreparedStatement
   readonly #awaited = new Map<object, Awaited>()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<Listener>()
   readonly #news = Latch.makeUnsafe(false)
   #seen: unknown
 
   constructor({ connection }: Pick<Database, "connection">) {
     this.#version = connection.prepare("PRAGMA data_version")
+    this.#time = connection.prepare(storedTime.sql)
     this.#job = connection.prepare("SELECT 1 FROM kiln_jobs WHERE id = ?")
     this.#signal = connection.prepare(
       "SELECT 1 FROM kiln_signals WHERE job_seq = (SELECT seq FROM kiln_jobs WHERE id = ?) AND name = ?",
@@ -62,7 +77,10 @@ export class CommitWatch {
 
   /** Calls `hear` after commits of other connections, until the scope closes. */
   onCommit(hear: () => void): Effect.Effect<void, never, Scope.Scope> {
-    const listener = () => hear()
+    return this.#listen({ check: (_, changed) => void (changed && hear()), pauseMs: () => usualPauseMs })
+  }
+
+  #listen(listener: Listener): Effect.Effect<void, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => {
         if (this.#listeners.size === 0 && this.#awaited.size === 0) this.#changed()
@@ -71,6 +89,30 @@ export class CommitWatch {
       }),
       () => Effect.sync(() => void this.#listeners.delete(listener)),
     )
+  }
+
+  /**
+   * The same for a worker, which answers each call with a claim: only after commits that moved store time, which those of the embedding
+   * program to its own tables do not. Most workers are alone with their file. One that has heard nothing for ten minutes, or yet, looks only
+   * once a second.
+   */
+  onWrite(hear: () => void): Effect.Effect<void, never, Scope.Scope> {
+    return Effect.suspend(() => {
+      let seen = this.#storedTime()
+      let heardAt = -Infinity
+      return this.#listen({
+        check: (now, changed) => {
+          const time = this.#storedTime()
+          const isWrite = changed && time !== seen
+          // Those of this connection move it too.
+          seen = time
+          if (!isWrite) return
+          heardAt = now
+          hear()
+        },
+        pauseMs: (now) => (now - heardAt < aloneAfterMs ? busyPauseMs : alonePauseMs),
+      })
+    })
   }
 
   /** Runs until interrupted. Runs `notify` whenever awaited jobs were committed. */
@@ -88,7 +130,7 @@ export class CommitWatch {
 
   #check(now: number): boolean {
     const changed = this.#changed()
-    if (changed) for (const hear of this.#listeners) hear()
+    for (const { check } of this.#listeners) check(now, changed)
     let found = false
     for (const [transaction, awaited] of this.#awaited) {
       const over = awaited.isOver()
@@ -104,11 +146,12 @@ export class CommitWatch {
   }
 
   #pauseMs(now: number): number | undefined {
-    const listening = this.#listeners.size > 0
-    if (this.#awaited.size === 0) return listening ? usualPauseMs : undefined
+    const pauses = Array.from(this.#listeners, ({ pauseMs }) => pauseMs(now))
+    const listeningMs = pauses.length > 0 ? Math.min(...pauses) : undefined
+    if (this.#awaited.size === 0) return listeningMs
     const ages = Array.from(this.#awaited.values(), ({ since = now }) => now - since)
     const youngest = Math.min(...ages)
-    if (youngest >= lateAfterMs) return listening ? usualPauseMs : latePauseMs
+    if (youngest >= lateAfterMs) return listeningMs ?? latePauseMs
     return Math.max(firstPauseMs, Math.min(youngest / 4, usualPauseMs))
   }
 
@@ -118,6 +161,11 @@ export class CommitWatch {
     if (row === undefined || row.data_version === this.#seen) return false
     this.#seen = row.data_version
     return true
+  }
+
+  #storedTime(): number | undefined {
+    const row = orUndefined(() => this.#time.get([])) as StoredTime | undefined
+    return row?.latest
   }
 
   #exists({ jobId, signal }: WrittenRow): boolean {

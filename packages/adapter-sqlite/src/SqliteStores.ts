@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   CallerTransactions,
@@ -29,11 +29,28 @@ import { sqlitePlace } from "./disk/DatabaseFile.ts"
 import { makeSqliteDeliveryStore, makeSqliteRateLimitStore } from "./coldStores.ts"
 import { makeSqliteUploadStore } from "./uploads.ts"
 
-/** The wake-up within this process, which also reports that other connections committed something. */
+/**
+ * The wake-up within this process, which also hears what other connections commit: for waiting callers, and for a worker from its first
+ * wait on. Its reach stays that of the process, so workers poll as if they did not hear.
+ */
 const makeWakeUp = (watch: CommitWatch): Effect.Effect<WakeUp["Service"], never, Scope.Scope> =>
-  Effect.map(Layer.build(WakeUp.layer), (built) => {
-    const within = Context.get(built, WakeUp)
-    return WakeUp.of({ ...within, onFinished: (hear) => watch.onCommit(() => hear("any")) })
+  Effect.gen(function* () {
+    const within = Context.get(yield* Layer.build(WakeUp.layer), WakeUp)
+    const scope = yield* Effect.scope
+    let isHearing = false
+    const hear = Effect.suspend(() => {
+      if (isHearing) return Effect.void
+      isHearing = true
+      return Scope.provide(
+        watch.onWrite(() => Effect.runSync(within.notify)),
+        scope,
+      )
+    })
+    return WakeUp.of({
+      ...within,
+      wait: Effect.andThen(hear, within.wait),
+      onFinished: (finished) => watch.onCommit(() => finished("any")),
+    })
   })
 
 /**

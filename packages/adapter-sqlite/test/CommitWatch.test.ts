@@ -1,9 +1,12 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import Sqlite from "better-sqlite3"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { fixtures } from "@kiln/conformance"
+import { WakeUp } from "@kiln/core/ports"
 import { CommitWatch } from "../src/CommitWatch.ts"
 import { openDatabase } from "../src/openDatabase.ts"
+import { SqliteStores } from "../src/SqliteStores.ts"
 import { storesOf } from "./support/arrangeJobs.ts"
 import { temporaryFile } from "./support/temporaryDirectory.ts"
 
@@ -19,7 +22,7 @@ const arrange = Effect.gen(function* () {
   yield* Effect.forkScoped(watch.run(Effect.sync(() => void (notified += 1))))
   // Lets the watch notice that nobody listens.
   yield* TestClock.adjust(1)
-  return { watch, elsewhere, here: storesOf(database).jobs, notified: () => notified }
+  return { path, watch, elsewhere, here: storesOf(database).jobs, notified: () => notified }
 })
 
 const never = () => false
@@ -133,6 +136,53 @@ describe("a listener", () => {
       yield* elsewhere.createJobs([newJob(1)])
       yield* TestClock.adjust(25)
       expect(heard).toEqual(["other"])
+    }),
+  )
+
+  it.effect("for a worker is called after commits of kiln's, and not after those of a program to its own tables", () =>
+    Effect.gen(function* () {
+      const { elsewhere, here, path, watch } = yield* arrange
+      let heard = 0
+      const hears = Effect.fnUntraced(function* (n: number, withinMs: number) {
+        yield* TestClock.adjust(50)
+        yield* elsewhere.createJobs([newJob(n)])
+        yield* TestClock.adjust(withinMs)
+        expect(heard).toBe(1)
+        heard = 0
+      })
+      yield* watch.onWrite(() => void (heard += 1))
+      const program = yield* Effect.acquireRelease(
+        Effect.sync(() => new Sqlite(path)),
+        (connection) => Effect.sync(() => connection.close()),
+      )
+      program.exec("CREATE TABLE notes (text TEXT)")
+      yield* TestClock.adjust(2_000)
+      yield* here.createJobs([newJob(1)])
+      yield* TestClock.adjust(2_000)
+      program.exec("INSERT INTO notes VALUES ('mine')")
+      yield* TestClock.adjust(2_000)
+      expect(heard).toBe(0)
+      // Within a second the first time, and then within 100 ms, until nothing was heard for ten minutes.
+      yield* hears(2, 1_000)
+      yield* hears(3, 100)
+      yield* TestClock.adjust("9 minutes")
+      yield* hears(4, 100)
+      yield* TestClock.adjust("11 minutes")
+      yield* hears(5, 1_000)
+    }),
+  )
+
+  it.effect("of a store is each worker, from its first wait on", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFile
+      const { wait } = Context.get(yield* Layer.build(SqliteStores.layer({ path })), WakeUp)
+      const elsewhere = storesOf(yield* openDatabase({ path })).jobs
+      const waiting = yield* Effect.forkChild(wait, { startImmediately: true })
+      yield* TestClock.adjust(1_000)
+      expect(waiting.pollUnsafe()).toBeUndefined()
+      yield* elsewhere.createJobs([newJob(1)])
+      yield* TestClock.adjust(1_000)
+      expect(waiting.pollUnsafe()).toEqual(Exit.void)
     }),
   )
 })
