@@ -9,6 +9,7 @@ const claim = (
   served: Object.entries(turns).map(([id, turn]) => ({ id: Number(id), group: "kind", ...turn })),
   visited: [...new Set([...Object.keys(turns).map(Number), ...empty])],
   exhausted: new Set(empty),
+  hidOthers: false,
   clock: Math.max(0, ...Object.values(turns).map(({ count, start }) => start + count - 1)),
 })
 

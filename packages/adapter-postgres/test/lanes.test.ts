@@ -137,6 +137,24 @@ describe("lanes used by several processes", () => {
     expect(floods).toBeLessThanOrEqual(8)
   })
 
+  it("tell when a delayed job is due although its lane was just found empty, also behind a page of others", async () => {
+    await using opened = await openStores(2, {})
+    const [first, second] = opened.stores
+    if (!first || !second) throw new Error("two stores were opened")
+    const jobOf = (n: number, p: number, delayMs = 0) =>
+      newJob(n, { projectId: projectId(p), keyId: keyId(p), delayMs })
+    const nextInMs = async (store: typeof first) => (await store.run((verbs) => claimAndComplete(verbs, 1))).nextInMs
+    await first.run((store) => store.createJobs([jobOf(1, 1)]))
+    expect((await first.run((store) => claimAndComplete(store, 5))).claims).toHaveLength(1)
+    await first.run((store) => store.createJobs([jobOf(2, 1, 300)]))
+    expect(await nextInMs(first)).toBeLessThanOrEqual(300)
+    // More lanes than the second store, which knows none of them, looks at once. It empties only the last.
+    await first.run((store) => store.createJobs(Array.from({ length: 12 }, (_, p) => jobOf(10 + p, p + 1))))
+    expect((await first.run((store) => claimAndComplete(store, 50))).claims.length).toBeGreaterThanOrEqual(12)
+    await first.run((store) => store.createJobs([jobOf(3, 1, 400)]))
+    expect(await nextInMs(second)).toBeLessThanOrEqual(400)
+  })
+
   it("keep their positions when a claim finds nothing", async () => {
     await using opened = await openStores(1, { noteLanesEveryMs: 0 })
     const [only] = opened.stores

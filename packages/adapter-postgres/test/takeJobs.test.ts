@@ -126,7 +126,13 @@ it("a process that has saved no turns serves each of many lanes once before it s
   const positions = new LanePositions(60_000)
   // Its first turn is saved at once.
   positions.claimed(
-    { served: [{ id: 0, start: 0, count: 1, group: "" }], visited: [], exhausted: new Set(), clock: 0 },
+    {
+      served: [{ id: 0, start: 0, count: 1, group: "" }],
+      visited: [],
+      exhausted: new Set(),
+      hidOthers: false,
+      clock: 0,
+    },
     0,
   )
   const served: Array<string> = []

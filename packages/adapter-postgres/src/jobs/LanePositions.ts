@@ -28,6 +28,8 @@ export interface ClaimedLanes {
   readonly visited: ReadonlyArray<number>
   /** Searched lanes without further claimable jobs, as far as the claim could see. */
   readonly exhausted: ReadonlySet<number>
+  /** Whether lanes without claimable jobs made a second search necessary, which does not say when their next jobs are due. */
+  readonly hidOthers: boolean
   /** The turn at which a lane was last served. */
   readonly clock: number
 }
@@ -134,7 +136,7 @@ export class LanePositions {
   }
 
   /** Records a committed claim and returns what to save now. */
-  claimed({ clock, exhausted, served, visited }: ClaimedLanes, now: number): LaneUpdate {
+  claimed({ clock, exhausted, hidOthers, served, visited }: ClaimedLanes, now: number): LaneUpdate {
     this.#forgetOld(now)
     this.#clock = Math.max(this.#clock, clock)
     for (const { count, group, id, start } of served) {
@@ -147,7 +149,7 @@ export class LanePositions {
     }
     for (const [group, { id }] of lastOf(served)) this.#after.set(group, id)
     // Many empty lanes would hide others that have jobs.
-    const tooMany = exhausted.size >= manyEmpty
+    const tooMany = hidOthers || exhausted.size >= manyEmpty
     const settle = visited.filter((id) =>
       exhausted.has(id) ? this.#isEmptyForLong(id, now) || tooMany : this.#isBehind(id, now),
     )

@@ -116,7 +116,7 @@ export const settleAfter = async (
   taken: Taken,
   due: LaneUpdate,
 ): Promise<number | undefined> => {
-  const { claimedAt, exhausted, visited } = taken
+  const { claimedAt, exhausted, nextInMs, visited } = taken
   const open = runnable.filter((item) => kindIsOpen(taken, item))
   const settled = new Set(due.settle)
   const known: Known = {
@@ -134,7 +134,10 @@ export const settleAfter = async (
   const without = [...known.without, ...addedTo]
   const earliest = addedTo.length === 0 ? first : await correctedEarliest(session, open, { ...known, without })
   const now = earliest?.now ?? claimedAt
+  // The bounds of these lanes do not say when their next job, which may be delayed, is due. The claim saw it.
+  const inUnsettledMs = without.length === 0 ? Infinity : (nextInMs ?? Infinity)
   const inMs = Math.min(
+    inUnsettledMs,
     (earliest?.nextAt ?? Infinity) - now,
     firstRoomAt(taken, runnable) - now,
     due.againInMs ?? Infinity,

@@ -308,6 +308,7 @@ export const takenOf = (request: ClaimRequest, answer: ReadonlyArray<AnswerRow>)
     // Covers the lanes beyond the page too, but not those of a mode without free slots: claiming these again would find nothing.
     nextInMs: nextAtOrRoom === Infinity ? undefined : Math.max(0, nextAtOrRoom - now),
     isPage,
+    hidOthers: false,
   }
 }
 
@@ -332,4 +333,5 @@ export const afterNothing = (before: Taken, found: Taken): Taken => ({
   served: [...before.served, ...found.served],
   visited: [...before.visited, ...found.visited],
   exhausted: new Set([...before.exhausted, ...found.exhausted]),
+  hidOthers: true,
 })

@@ -164,7 +164,7 @@ const randomPositions = (random: Numbers): LanePositions => {
   const positions = new LanePositions(60_000)
   const claim = (turns: ReadonlyArray<{ id: number; start: number; count: number }>) => {
     const served = turns.map((turn) => ({ ...turn, group: "" }))
-    positions.claimed({ served, visited: [], exhausted: new Set(), clock: upTo(random, 9) }, 0)
+    positions.claimed({ served, visited: [], exhausted: new Set(), hidOthers: false, clock: upTo(random, 9) }, 0)
   }
   // The first turns are saved at once, the others are only noted.
   claim([{ id: 999, start: 0, count: 1 }])
