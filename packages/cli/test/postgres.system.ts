@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { freshDatabase, startCluster } from "@kiln/postgres-lab"
+import { freshDatabase, startCluster, withClient } from "@kiln/postgres-lab"
 import { Api } from "./support/Api.ts"
 import { doctorProblems } from "./support/doctorProblems.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
@@ -107,6 +107,18 @@ describe("DATABASE_URL", () => {
     for (const args of [["serve"], ["migrate"]]) await denied(args)
     await runJson(["migrate"], { DATABASE_URL: database.url })
     for (const args of [["serve"], ["project", "list"]]) await denied(args)
+
+    const refused = async (url: string) =>
+      (await run(["project", "create", "two"], { DATABASE_URL: url, KILN_DATA_DIR: data.path })).stderr
+    await withClient(database.url, (client) =>
+      client.query("GRANT USAGE ON SCHEMA kiln TO kiln; GRANT SELECT ON ALL TABLES IN SCHEMA kiln TO kiln"),
+    )
+    expect(await refused(poor)).toBe(
+      "kiln: the database refuses KeyDirectory.createProject: permission denied for table projects: " +
+        "let the schema's owner grant the rights listed in docs/guides/postgres.md\n",
+    )
+    await withClient(database.url, (client) => client.query("ALTER ROLE kiln SET default_transaction_read_only = on"))
+    expect(await refused(poor)).toMatch(/read-only transaction: kiln doctor --only upkeep says how to allow writes\n$/)
   })
 
   it("that goes away under a server leaves no password in its log", async () => {
