@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { freshDatabase, startCluster, withClient } from "@kiln/postgres-lab"
+import { freshDatabase, startCluster, transactionPooler, withClient } from "@kiln/postgres-lab"
 import { Api } from "./support/Api.ts"
 import { doctorProblems } from "./support/doctorProblems.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
@@ -36,16 +36,16 @@ describe("DATABASE_URL", () => {
     expect([(await api.ended()).exit, (await worker.ended()).exit]).toEqual([0, 0])
   })
 
-  it("may have a pooler in transaction mode, whose sessions need no state", async () => {
+  it("may have a pooler in transaction mode, for a server and for commands", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
-    await using server = await serve({
-      KILN_DATA_DIR: data.path,
-      DATABASE_URL: database.url,
-      KILN_DATABASE_POOLER: "transaction",
-    })
+    await using pooler = await transactionPooler(database.url, 3)
+    const env = { KILN_DATA_DIR: data.path, DATABASE_URL: pooler.url, KILN_DATABASE_POOLER: "transaction" }
+    await using server = await serve(env)
     const api = new Api(server.listening.url, server.listening.first_key?.key ?? "")
     expect((await api.finished(await api.createSpeech("hello"))).status).toBe("done")
+    expect(doctorProblems((await run(["doctor", "--json"], env)).stdout)).toEqual([])
+    expect(pooler.changes()).toBeGreaterThan(0)
   })
 
   it("is migrated in advance by kiln migrate, which first lists what it would do", async () => {
