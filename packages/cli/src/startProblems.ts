@@ -1,6 +1,6 @@
 import { DiskProblem, type StoreUnavailable } from "@kiln/core/domain"
 import type { HttpSettingInvalid, ListenFailed } from "@kiln/http"
-import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
+import { causeMessage, codesOf, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 
 /** The variable of each setting; settings of a mounted service have none. */
 const settingOf: Readonly<Record<HttpSettingInvalid["setting"], string>> = {
@@ -34,12 +34,21 @@ export const portProblem = (
   }
 }
 
+/** Error codes of Postgres for statements that the role may not run, and what to do about each. */
+const refusals: Readonly<Record<string, string>> = {
+  "42501": ": let the schema's owner grant the rights listed in docs/guides/postgres.md",
+  "25006": ": kiln doctor --only upkeep says how to allow writes",
+}
+
 /** Explains a failure of the database after it was opened. */
-export const databaseSilent = (error: StoreUnavailable): CommandFailed =>
+export const databaseSilent = ({ cause, operation }: StoreUnavailable): CommandFailed => {
   // The message names the file and the remedy.
-  error.cause instanceof DiskProblem
-    ? failed(error.cause.message)
-    : failed(`the database does not respond (${error.operation}): ${causeMessage(error.cause)}`)
+  if (cause instanceof DiskProblem) return failed(cause.message)
+  const refused = codesOf(cause).find((code) => code in refusals)
+  return refused === undefined
+    ? failed(`the database does not respond (${operation}): ${causeMessage(cause)}`)
+    : failed(`the database refuses ${operation}: ${causeMessage(cause)}${refusals[refused]}`)
+}
 
 /** Explains why the HTTP service does not start, in one line. */
 export const listenProblem = (error: HttpSettingInvalid | ListenFailed | StoreUnavailable): CommandFailed => {

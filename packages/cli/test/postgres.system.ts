@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { freshDatabase, startCluster } from "@kiln/postgres-lab"
+import { freshDatabase, startCluster, transactionPooler, withClient } from "@kiln/postgres-lab"
 import { Api } from "./support/Api.ts"
 import { doctorProblems } from "./support/doctorProblems.ts"
 import { KilnProcess, run, runJson, serve, temporaryDirectory } from "@kiln/service-lab"
@@ -36,16 +36,16 @@ describe("DATABASE_URL", () => {
     expect([(await api.ended()).exit, (await worker.ended()).exit]).toEqual([0, 0])
   })
 
-  it("may have a pooler in transaction mode, whose sessions need no state", async () => {
+  it("may have a pooler in transaction mode, for a server and for commands", async () => {
     using data = temporaryDirectory()
     await using database = await freshDatabase()
-    await using server = await serve({
-      KILN_DATA_DIR: data.path,
-      DATABASE_URL: database.url,
-      KILN_DATABASE_POOLER: "transaction",
-    })
+    await using pooler = await transactionPooler(database.url, 3)
+    const env = { KILN_DATA_DIR: data.path, DATABASE_URL: pooler.url, KILN_DATABASE_POOLER: "transaction" }
+    await using server = await serve(env)
     const api = new Api(server.listening.url, server.listening.first_key?.key ?? "")
     expect((await api.finished(await api.createSpeech("hello"))).status).toBe("done")
+    expect(doctorProblems((await run(["doctor", "--json"], env)).stdout)).toEqual([])
+    expect(pooler.changes()).toBeGreaterThan(0)
   })
 
   it("is migrated in advance by kiln migrate, which first lists what it would do", async () => {
@@ -107,6 +107,18 @@ describe("DATABASE_URL", () => {
     for (const args of [["serve"], ["migrate"]]) await denied(args)
     await runJson(["migrate"], { DATABASE_URL: database.url })
     for (const args of [["serve"], ["project", "list"]]) await denied(args)
+
+    const refused = async (url: string) =>
+      (await run(["project", "create", "two"], { DATABASE_URL: url, KILN_DATA_DIR: data.path })).stderr
+    await withClient(database.url, (client) =>
+      client.query("GRANT USAGE ON SCHEMA kiln TO kiln; GRANT SELECT ON ALL TABLES IN SCHEMA kiln TO kiln"),
+    )
+    expect(await refused(poor)).toBe(
+      "kiln: the database refuses KeyDirectory.createProject: permission denied for table projects: " +
+        "let the schema's owner grant the rights listed in docs/guides/postgres.md\n",
+    )
+    await withClient(database.url, (client) => client.query("ALTER ROLE kiln SET default_transaction_read_only = on"))
+    expect(await refused(poor)).toMatch(/read-only transaction: kiln doctor --only upkeep says how to allow writes\n$/)
   })
 
   it("that goes away under a server leaves no password in its log", async () => {

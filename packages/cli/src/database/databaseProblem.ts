@@ -37,6 +37,12 @@ const worded: ReadonlyArray<readonly [words: RegExp, reason: string]> = [
   [/^connect ENOENT /, "the socket does not exist"],
 ]
 
+/** The advice in an explanation, such as "set KILN_DATABASE_POOLER=transaction"; undefined if it has none. */
+export const adviceIn = (explanation: string): string | undefined =>
+  [...Object.values(reasons), ...worded.map(([, reason]) => reason)]
+    .find((reason) => reason.includes(": ") && explanation.endsWith(reason))
+    ?.split(": ")[1]
+
 /** Removes the URL's password from a text, in both spellings. */
 const withoutPassword = (text: string, { url }: PostgresPlace): string => {
   const { password } = new URL(url)

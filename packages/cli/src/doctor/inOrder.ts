@@ -3,7 +3,7 @@ import * as Option from "effect/Option"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { causeMessage, codesOf, type CommandFailed } from "../CommandFailed.ts"
 import type { DatabasePlace } from "../database/DatabasePlace.ts"
-import { databaseProblem } from "../database/databaseProblem.ts"
+import { adviceIn, databaseProblem } from "../database/databaseProblem.ts"
 import { ageText, type Check, problem, skipped } from "./Check.ts"
 import { Examination } from "./Examination.ts"
 
@@ -25,6 +25,8 @@ const failureOf = (database: DatabasePlace, error: StoreUnavailable | BlobUnavai
     case "StoreUnavailable":
       return databaseProblem(database, error.cause).message
     case "BlobUnavailable":
+      // Files in the database.
+      if (codesOf(error.cause).includes("42501")) return databaseProblem(database, error.cause).message
       return `the blob store cannot be used: ${causeMessage(error.cause)}`
     case "CommandFailed":
       return error.message
@@ -48,13 +50,14 @@ const unavailable = (
       summary: "the database did not answer in time, probably because another session has locked a table",
       remedy: "kiln doctor --only upkeep names the session and how to end it",
     })
+  const summary = failureOf(database, error)
   const isAboutBlobs = error._tag === "BlobUnavailable" || (error._tag === "CommandFailed" && name === "blobs")
-  const firstRemedy = isAboutBlobs
+  const usualRemedy = isAboutBlobs
     ? "correct KILN_BLOBS or its credentials, or mount its disk"
     : database._tag === "Sqlite"
       ? "see whether the disk works and this user may read the file"
       : "start the server, or correct DATABASE_URL"
-  return problem(name, { summary: failureOf(database, error), remedy: `${firstRemedy}, then run kiln doctor again` })
+  return problem(name, { summary, remedy: `${adviceIn(summary) ?? usualRemedy}, then run kiln doctor again` })
 }
 
 const tookTooLong = ({ limitMs, name }: Pick<Look<never>, "name" | "limitMs">): Check =>

@@ -3,7 +3,7 @@ import { installations } from "../support/installations.ts"
 import { checkOf, diagnose, named, withSecrets } from "./diagnose.ts"
 import { findAndMend, saidAbout } from "./planted/findAndMend.ts"
 import { reasonsOfPostgres, remediesOfPostgres, unexplained } from "./planted/uncovered.ts"
-import { postgresProblems, urlOf } from "./planted/postgres.ts"
+import { postgresProblems, unsynced, urlOf } from "./planted/postgres.ts"
 import { makeWell } from "./wellInstallation.ts"
 
 const open = installations.find(([name]) => name === "Postgres")?.[1]
@@ -34,6 +34,7 @@ describe("kiln doctor on Postgres", () => {
     await makeWell(installation)
     const diagnosis = await diagnose({ ...installation.env, ...withSecrets })
     expect(named(diagnosis, "problem", "warning")).toEqual(["upkeep"])
+    expect(checkOf(diagnosis, "upkeep").seen).toMatch(unsynced)
     expect(checkOf(diagnosis, "machines").seen).toContain("processes on other machines need the same files")
   })
 

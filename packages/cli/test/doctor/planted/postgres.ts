@@ -26,6 +26,18 @@ const roleOf = async (installation: Installation): Promise<URL> => {
   return url
 }
 
+/** What a well installation has on the server of the tests, and nothing else. */
+export const unsynced = /^the database needs attention\nfsync is off[^\n]*\nfull_page_writes is off[^\n]*$/
+
+/** Gives a role what docs/guides/postgres.md lists for a service. */
+const grantRights = (installation: Installation, role: string): Promise<void> => {
+  const rights = ["SELECT, INSERT, UPDATE, DELETE ON ALL TABLES", "USAGE ON ALL SEQUENCES", "EXECUTE ON ALL FUNCTIONS"]
+  return runSql(
+    installation,
+    `GRANT USAGE ON SCHEMA kiln TO ${role}; ${rights.map((right) => `GRANT ${right} IN SCHEMA kiln TO ${role}`).join("; ")}`,
+  )
+}
+
 /** Uses the role of the service, which owns the schema. */
 const asOwner: Act = async ({ installation }) => ({ DATABASE_URL: urlOf(installation) })
 
@@ -48,7 +60,7 @@ export const postgresProblems: ReadonlyArray<Planted> = [
     seen: /autovacuum skips the table "kiln"\.jobs/,
     remedy: /ALTER TABLE "kiln"\.jobs RESET \(autovacuum_enabled\)/,
     carryOut: sql(/ALTER TABLE .*/),
-    leaves: /fsync is off/,
+    leaves: unsynced,
   },
   {
     what: "a server whose clock is ahead",
@@ -116,16 +128,8 @@ export const postgresProblems: ReadonlyArray<Planted> = [
     what: "a role that may not create temporary tables",
     plant: async (installation) => {
       const url = await roleOf(installation)
-      const rights = [
-        "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES",
-        "USAGE ON ALL SEQUENCES",
-        "EXECUTE ON ALL FUNCTIONS",
-      ]
-      await runSql(
-        installation,
-        `REVOKE TEMPORARY ON DATABASE ${url.pathname.slice(1)} FROM public; GRANT USAGE ON SCHEMA kiln TO ${url.username};
-         ${rights.map((right) => `GRANT ${right} IN SCHEMA kiln TO ${url.username}`).join("; ")}`,
-      )
+      await runSql(installation, `REVOKE TEMPORARY ON DATABASE ${url.pathname.slice(1)} FROM public`)
+      await grantRights(installation, url.username)
       return { DATABASE_URL: url.href }
     },
     check: "schema",
@@ -133,6 +137,30 @@ export const postgresProblems: ReadonlyArray<Planted> = [
     seen: /could not be compared/,
     remedy: /GRANT TEMPORARY ON DATABASE/,
     carryOut: [sql(/GRANT TEMPORARY [^;]+/), asOwner],
+  },
+  {
+    what: "a role that may not use the schema",
+    plant: async (installation) => ({ DATABASE_URL: (await roleOf(installation)).href }),
+    check: "migrations",
+    status: "problem",
+    seen: /this user lacks permissions/,
+    remedy: /^let the schema's owner run kiln migrate and grant the rights listed in docs\/guides\/postgres\.md, then/,
+    carryOut: async ({ env, installation }) =>
+      grantRights(installation, new URL(env["DATABASE_URL"] ?? "").username).then(() => undefined),
+  },
+  {
+    what: "a role that may not read the files",
+    plant: async (installation) => {
+      const url = await roleOf(installation)
+      await grantRights(installation, url.username)
+      await runSql(installation, `REVOKE SELECT ON kiln.blobs FROM ${url.username}`)
+      return { DATABASE_URL: url.href, KILN_BLOBS: "postgres" }
+    },
+    check: "blobs",
+    status: "problem",
+    seen: /this user lacks permissions/,
+    remedy: /^let the schema's owner run kiln migrate and grant the rights/,
+    notCarriedOut: "as above",
   },
   {
     what: "a role that reads only, and lacks rights",
@@ -150,7 +178,7 @@ export const postgresProblems: ReadonlyArray<Planted> = [
     seen: /transactions of the role \w+ are read-only[^]* lacks rights on/,
     remedy: /ALTER ROLE[^]*GRANT USAGE/,
     carryOut: [inTurn(sql(/ALTER ROLE [^,]+/), sql(/GRANT USAGE .*(?=; or set)/)), asOwner],
-    leaves: /fsync is off/,
+    leaves: unsynced,
   },
   {
     what: "a session that has locked a table",
@@ -174,6 +202,6 @@ export const postgresProblems: ReadonlyArray<Planted> = [
     seen: /has locked "kiln"\.switches/,
     remedy: /let it end, or end it/,
     carryOut: sql(/SELECT pg_terminate_backend\(\d+\)/),
-    leaves: /fsync is off/,
+    leaves: unsynced,
   },
 ]

@@ -27,6 +27,8 @@ const environment = (settings: ServiceSettings, place: Place): Readonly<Record<s
     KILN_DATA_DIR: place.directory,
     KILN_BLOBS: `file:${blobDirectory(place)}`,
     KILN_FIRST_KEY: "off",
+    // A service in this process logs no requests, so only this one could tell a secret of each.
+    KILN_ACCESS_LOG: "on",
     KILN_RATE_LIMITS: rateLimits(http.rateLimits),
     ...(http.publicUrl === undefined ? {} : { PUBLIC_URL: http.publicUrl }),
     ...(http.signingKeys === undefined ? {} : { KILN_SIGNING_KEYS: http.signingKeys }),
