@@ -368,6 +368,21 @@ describe("metrics", () => {
     await provider.shutdown()
   })
 
+  it("count the jobs that end while the engine stops", async () => {
+    const { collect, provider } = registerMetrics()
+    const engine = await open(nextDatabase())
+    const begun = Promise.withResolvers<unknown>()
+    engine.on("active", begun.resolve)
+    await engine.submit("echo", {})
+    await begun.promise
+    await engine.stop()
+    expect(Object.fromEntries(await collect())).toMatchObject({
+      "kiln_jobs_completed_total kind=echo mode=sandbox": 1,
+      "kiln_attempt_duration_seconds kind=echo mode=sandbox outcome=done": 1,
+    })
+    await provider.shutdown()
+  })
+
   it("count the calls of live providers", async () => {
     const { collect, provider } = registerMetrics()
     const embedding = providerPort({ name: "embedding", check: (answer) => answer as { readonly size: number } })
