@@ -315,11 +315,8 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const context = await keepAlive.while(opened(runtime))
   const runsSchedules = assembly.sweeps !== false
   const schedulesChanged = Latch.makeUnsafe(false)
-  const closing = new AbortController()
-  const ended = new AbortController()
-  const workerScope = Scope.makeUnsafe()
-  const attached = Scope.makeUnsafe()
-  const untilIdle = Scope.makeUnsafe()
+  const [closing, ended] = [new AbortController(), new AbortController()] as const
+  const [attached, workerScope, untilIdle] = [Scope.makeUnsafe(), Scope.makeUnsafe(), Scope.makeUnsafe()] as const
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
   let draining: Promise<Drained> | undefined

@@ -118,6 +118,17 @@ const rowReader = Effect.gen(function* () {
     )
 })
 
+/** Returns what says in the log, and to the caller, how an attempt without a lease ended. */
+const lossReader = Effect.map(
+  rowReader,
+  (look) => (attempt: Attempt) =>
+    Effect.tap(look(attempt), (how) =>
+      how === "ended"
+        ? Effect.logInfo("the attempt ended with its job, which was canceled or took too long")
+        : Effect.logWarning("lease lost"),
+    ),
+)
+
 const written = Effect.succeed("written" as const)
 
 const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : lapsed)
@@ -180,7 +191,7 @@ export interface Thrown {
  */
 export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
-  const look = yield* rowReader
+  const withoutLease = yield* lossReader
   const events = yield* JobEvents
   const { attempts, circuit } = yield* EngineConfig
   const worker = workerName()
@@ -236,11 +247,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Completed":
         return complete(attempt, end, thrown.durationMs, tried)
       case "LeaseLost":
-        return Effect.tap(look(attempt), (how) =>
-          how === "ended"
-            ? Effect.logInfo("the attempt ended with its job, which was canceled or took too long")
-            : Effect.logWarning("lease lost"),
-        )
+        return withoutLease(attempt)
       case "Released":
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":
