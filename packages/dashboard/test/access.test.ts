@@ -134,6 +134,7 @@ describe("the API of operators", () => {
       ["GET", "/jobs/%zz", "not_found"],
       ["GET", "/jobs?limit=0", "invalid_request"],
       ["GET", "/jobs?limit=x", "invalid_request"],
+      ["GET", "/jobs?limit=5&limit=6", "invalid_request"],
       ["GET", "/jobs?after=x", "invalid_request"],
       ["GET", "/jobs?status=new", "invalid_request"],
       ["GET", "/jobs?from=yesterday", "invalid_request"],
@@ -150,6 +151,7 @@ describe("the API of operators", () => {
       const { body, headers } = await world.ask(tokens.operate, method, target)
       expect([target, body.error.code]).toEqual([target, code])
       expect(body.error.request_id).toBe(headers.get("x-request-id"))
+      expect(body.error.request_id).toMatch(/^req_[0-9a-hjkmnp-tv-z]{26}$/)
     }
     expect((await world.ask(tokens.operate, "POST", "/projects/acme/limit", { concurrency: -1 })).status).toBe(400)
     expect((await world.ask(tokens.operate, "POST", "/projects/acme/limit", { concurrency: 1, more: 1 })).status).toBe(

@@ -214,6 +214,8 @@ type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortS
 /** Runs the operations of an embedded engine, and starts and stops it. */
 export interface EngineRuntime {
   readonly context: EmbeddedContext
+  /** Closes when the worker has stopped, before the stores: for what must hear of the jobs that end meanwhile. */
+  readonly untilIdle: Scope.Scope
   readonly run: Run
   /** Keeps the process alive while calls are in progress or the worker runs. */
   readonly keepAlive: KeepAlive
@@ -313,10 +315,8 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   const context = await keepAlive.while(opened(runtime))
   const runsSchedules = assembly.sweeps !== false
   const schedulesChanged = Latch.makeUnsafe(false)
-  const closing = new AbortController()
-  const ended = new AbortController()
-  const workerScope = Scope.makeUnsafe()
-  const attached = Scope.makeUnsafe()
+  const [closing, ended] = [new AbortController(), new AbortController()] as const
+  const [attached, workerScope, untilIdle] = [Scope.makeUnsafe(), Scope.makeUnsafe(), Scope.makeUnsafe()] as const
   let starting: Promise<void> | undefined
   let stopping: Promise<void> | undefined
   let draining: Promise<Drained> | undefined
@@ -332,12 +332,15 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
     await draining?.catch(() => undefined)
-    // Closed in this order: users of the engine, the worker, the stores.
-    const scopes = [attached, workerScope].map((scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)))
+    // Closed in this order: users of the engine, the worker, what measures it, the stores.
+    const scopes = [attached, workerScope, untilIdle].map(
+      (scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)),
+    )
     await runAll([...scopes, () => runtime.dispose()])
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
+    untilIdle,
     run,
     keepAlive,
     runSync: (effect) => {

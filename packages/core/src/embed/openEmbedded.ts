@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { JobMode } from "../domain/Access.ts"
 import { JobEvents } from "../engine/index.ts"
 import { outsideOfCallers } from "../engine/spans.ts"
@@ -134,7 +134,8 @@ export const openEmbedded = async <
   }
   keepContext(engine, running)
   if (options.onAttemptFailed !== undefined) reportErrors(running.context, options.onAttemptFailed)
-  if (telemetry !== undefined) Effect.runSyncWith(running.context)(telemetry.measure)
+  if (telemetry !== undefined)
+    Effect.runSyncWith(Context.add(running.context, Scope.Scope, running.untilIdle))(telemetry.measure)
   if (worker && autoStart) {
     await start().catch(async (error: unknown) => {
       await stop()

@@ -10,14 +10,16 @@ import {
 } from "@kiln/core"
 import { EngineClosed, StoreUnavailable } from "@kiln/core/domain"
 import { embeddedContext } from "@kiln/core/effect"
+import { insideOf, JobDirectory, storeAdapter } from "@kiln/core/ports"
 import { drainJobs } from "@kiln/core/worker"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { everyStore } from "../support/everyStore.ts"
-import { adapterWith, storeDown } from "../support/faults.ts"
-import { plainProviders } from "../support/harness.ts"
+import { adapterWith, replacing, storeDown } from "../support/faults.ts"
+import { plainProviders, type Stores } from "../support/harness.ts"
 
 const echo = jobKind({
   name: "echo",
@@ -145,6 +147,21 @@ describe("drain", () => {
     await engine.submit("echo", {})
     await engine.drain({ maxMs: minute, maxJobs: 1 })
     expect(finished).toHaveLength(3)
+  })
+
+  it("gives back a delivery whose job it was reading when the time was over", async () => {
+    let reads = 0
+    const inside = insideOf(memoryStore()) as Layer.Layer<Stores>
+    const store = replacing(inside, JobDirectory, (directory) => ({
+      readJobs: (ids) => Effect.suspend(() => ((reads += 1) === 1 ? Effect.never : directory.readJobs(ids))),
+    }))
+    const calls: Array<number> = []
+    const onFinished = async ({ attempt }: { readonly attempt: number }) => void calls.push(attempt)
+    await using engine = await open([echo], { onFinished }, storeAdapter(store))
+    await engine.submit("echo", {})
+    expect(await engine.drain({ maxMs: 300 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
+    expect(await engine.drain({ maxMs: minute })).toMatchObject({ stoppedBy: "empty" })
+    expect(calls).toEqual([1])
   })
 
   it("counts the attempts of all rounds against maxJobs", async () => {

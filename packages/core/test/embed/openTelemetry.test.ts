@@ -346,6 +346,43 @@ describe("metrics", () => {
     await provider.shutdown()
   })
 
+  it("tell once how long a job waited for its first attempt, however often it waits later", async () => {
+    const { collect, provider } = registerMetrics()
+    const nap = jobKind({
+      name: "nap",
+      request: z.object({}),
+      run: async ({ sleep }) => {
+        await sleep("a", 10)
+        await sleep("b", 10)
+      },
+    })
+    const settings = { pollIntervalMs: 10 }
+    const parts = { store: memoryStore(), kinds: [nap], log: false, telemetry: openTelemetry(api), settings } as const
+    await using engine = await createEngine(parts)
+    const first = await engine.submit("nap", {})
+    await engine.wait(await engine.submit("nap", {}, { after: [first] }))
+    expect(Object.fromEntries(await collect())).toMatchObject({
+      "kiln_job_waiting_seconds kind=nap mode=sandbox": 2,
+    })
+    await engine.stop()
+    await provider.shutdown()
+  })
+
+  it("count the jobs that end while the engine stops", async () => {
+    const { collect, provider } = registerMetrics()
+    const engine = await open(nextDatabase())
+    const begun = Promise.withResolvers<unknown>()
+    engine.on("active", begun.resolve)
+    await engine.submit("echo", {})
+    await begun.promise
+    await engine.stop()
+    expect(Object.fromEntries(await collect())).toMatchObject({
+      "kiln_jobs_completed_total kind=echo mode=sandbox": 1,
+      "kiln_attempt_duration_seconds kind=echo mode=sandbox outcome=done": 1,
+    })
+    await provider.shutdown()
+  })
+
   it("count the calls of live providers", async () => {
     const { collect, provider } = registerMetrics()
     const embedding = providerPort({ name: "embedding", check: (answer) => answer as { readonly size: number } })

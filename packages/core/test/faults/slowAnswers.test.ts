@@ -6,6 +6,7 @@ import { Worker } from "@kiln/core/worker"
 import { makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"
 import { untilStep } from "../../src/domain/Child.ts"
+import { AttemptMeter } from "../../src/worker/metrics/jobMetrics.ts"
 import { awaitSignal, type WaitServices } from "../../src/worker/attempt/waiting.ts"
 import { storeDown, storesWith } from "../support/faults.ts"
 import { mp3, plainProviders, principal, speaks, within } from "../support/harness.ts"
@@ -119,6 +120,79 @@ describe("a slow response", () => {
         assert.include(events, { completeJobs: "completed", failJobs: "failed", deferJobs: "attempt_failed" }[verb])
         assert.strictEqual((yield* readJob(id)).lostWorkers, 0)
       }).pipe(within({ stores, sandbox: speaks(() => speech[verb]) }))
+    })
+  })
+
+  describe("that comes after the lease has ended", () => {
+    /** Everything that is told about the ends of attempts. */
+    const heard = Effect.gen(function* () {
+      const events: Array<string> = []
+      const { listen } = yield* JobEvents
+      listen(({ type }) => void (type === "queued" || type === "active" || events.push(type)))
+      return events
+    })
+    const ends = [
+      { verb: "completeJobs", event: "completed", speech: Effect.succeed(mp3) },
+      { verb: "failJobs", event: "failed", speech: rejected },
+    ] as const
+    const answers = [
+      { what: "an answer that is late", late: <A, E>(write: Effect.Effect<A, E>) => slowly(write, 30_500) },
+      { what: "a commit that is late", late: <A, E>(write: Effect.Effect<A, E>) => Effect.delay(write, 30_500) },
+      { what: "an answer that is too late", late: <A, E>(write: Effect.Effect<A, E>) => slowly(write, 37_000) },
+    ]
+    const cases = ends.flatMap((end) => answers.map((answer) => ({ ...end, ...answer })))
+
+    it.effect.each(cases)("still counts, or the row instead: $verb, $what", ({ event, late, speech, verb }) => {
+      const outcomes: Array<string> = []
+      const meter = {
+        began: () => {},
+        beganFirst: () => {},
+        ended: (_: unknown, how: string) => void outcomes.push(how),
+      }
+      const stores = storesWith(JobStore, (store) => {
+        const write = store[verb] as (
+          items: ReadonlyArray<never>,
+        ) => Effect.Effect<ReadonlyArray<FencedOutcome>, StoreUnavailable>
+        let claims = 0
+        return {
+          // No other claim takes the job over.
+          claimJobs: (request) =>
+            Effect.suspend(() => ((claims += 1) === 1 ? store.claimJobs(request) : Effect.fail(storeDown))),
+          extendLeases: () => Effect.fail(storeDown),
+          [verb]: (items: ReadonlyArray<never>) => late(write(items)),
+        }
+      })
+      return Effect.gen(function* () {
+        const events = yield* heard
+        yield* submitSpeech("k")
+        yield* running
+        yield* passTime("40 seconds")
+        assert.deepStrictEqual(events, [event])
+        assert.deepStrictEqual(outcomes, [verb === "completeJobs" ? "done" : "failed"])
+        assert.strictEqual(yield* (yield* Worker).running, 0)
+      }).pipe(
+        within({ stores, sandbox: speaks(() => speech), settings: { leaseDurationMs: 30_000 } }),
+        Effect.provideService(AttemptMeter, meter),
+      )
+    })
+
+    it.effect("is no lost lease if the job was canceled", () => {
+      const outcomes: Array<string> = []
+      const meter = {
+        began: () => {},
+        beganFirst: () => {},
+        ended: (_: unknown, how: string) => void outcomes.push(how),
+      }
+      return Effect.gen(function* () {
+        yield* running
+        const { id } = yield* submitSpeech("k")
+        yield* passTime("1 seconds")
+        const store = yield* JobStore
+        // As another process does it.
+        yield* store.cancelJobs([id])
+        yield* passTime("11 seconds")
+        assert.deepStrictEqual(outcomes, ["ended"])
+      }).pipe(within({ sandbox: speaksFor(100_000) }), Effect.provideService(AttemptMeter, meter))
     })
   })
 

@@ -4,14 +4,13 @@ import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { randomUUID } from "node:crypto"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type Operation, type OperationName, operations } from "../api/index.ts"
 import { ApiError, refuse } from "./ApiError.ts"
 import type { Authorize, Incoming } from "./authorize.ts"
 import { type Caller, hasRole } from "./Caller.ts"
 import type { AdminServices, Handlers } from "./handlers.ts"
-import { errorResponse, json } from "./respond.ts"
+import { errorResponse, json, newRequestId } from "./respond.ts"
 
 /**
  * Returns whether a request that changes something comes from this page or from a program, and not from another site's page: its body
@@ -97,7 +96,10 @@ const admit = Effect.fnUntraced(function* (incoming: Incoming, path: string, aut
   if (!hasRole(caller, operation.role)) return yield* Effect.fail(refuse("insufficient_role"))
   const isChange = operation.method === "POST"
   if (isChange && !isOwnChange(request)) return yield* Effect.fail(refuse("cross_site"))
-  const given = Object.fromEntries(new URL(request.url).searchParams)
+  const { searchParams } = new URL(request.url)
+  const given = Object.fromEntries(searchParams)
+  if (Object.keys(given).length < searchParams.size)
+    return yield* Effect.fail(refuse("invalid_request", "a query parameter was given twice"))
   const query = yield* decode(operation.query, given)
   const payload = isChange ? yield* decode(operation.payload, yield* readBody(request)) : {}
   return { name, caller, input: { id, query, payload } }
@@ -122,7 +124,7 @@ export const responding = <R>(
     if (Cause.hasInterruptsOnly(exit.cause)) return Effect.failCause(exit.cause as Cause.Cause<never>)
     if (typeof error === "object" && error !== null && Reflect.get(error, "_tag") === "StoreUnavailable")
       return Effect.succeed(errorResponse("service_unavailable", undefined, { "retry-after": "5" }))
-    const requestId = `req_${randomUUID()}`
+    const requestId = newRequestId()
     return Effect.as(
       Effect.logError(`the operator's API failed (${requestId})`, exit.cause),
       errorResponse("internal_error", undefined, undefined, requestId),

@@ -1,7 +1,13 @@
-import { randomUUID } from "node:crypto"
+import { IdGenerator } from "@kiln/core/ports"
+import * as Effect from "effect/Effect"
 import { type AdminErrorCode, adminErrors } from "../api/errors.ts"
 
 const common = { "cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" }
+
+const ids = Effect.runSync(Effect.provide(IdGenerator, IdGenerator.layer))
+
+/** Returns an id of the form that `/v1` has. */
+export const newRequestId = (): string => ids.next("req")
 
 /** Returns a response with a JSON body. */
 export const json = (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response =>
@@ -15,7 +21,7 @@ export const errorResponse = (
   code: AdminErrorCode,
   message: string = adminErrors[code].message,
   headers: Readonly<Record<string, string>> = {},
-  requestId = `req_${randomUUID()}`,
+  requestId: string = newRequestId(),
 ): Response =>
   json(
     { error: { type: adminErrors[code].type, code, message, param: null, details: null, request_id: requestId } },

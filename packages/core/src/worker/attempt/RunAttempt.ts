@@ -20,7 +20,7 @@ import type { AttemptEnd } from "./AttemptEnd.ts"
 import { attemptWork } from "./attemptWork.ts"
 import { HeldLease } from "./leases.ts"
 import { type LoggedEnd, readEnd } from "./readEnd.ts"
-import { endWriter, leaseLost, type Settled, type Tried, type Written } from "./writeEnd.ts"
+import { endWriter, type Settled, type Tried, withoutAnswer, type Written } from "./writeEnd.ts"
 
 type Needs =
   | JobStore
@@ -133,7 +133,7 @@ const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Retu
       }
     }
     attempt.lease.beginEnd()
-    attempt.lease.whenLost(() => settle(leaseLost))
+    withoutAnswer(attempt.lease, context, settle)
     const span = attempt.span && new OpenSpan(context, "JobStore.completeJobs")
     grouped.completeJobs.push([end.completion], (tried) => {
       span?.end(tried)
@@ -173,7 +173,8 @@ const cleaner = Effect.fnUntraced(function* ({ watch }: Slots) {
 
 const outcomeOf = (end: AttemptEnd, settled: Settled): AttemptOutcome => {
   if (settled === "committed") return "done"
-  if (settled !== "written") return settled === "stalled" ? "stalled" : "lease_lost"
+  if (settled === "ended" || settled === "stalled") return settled
+  if (settled === "lapsed") return "lease_lost"
   if (end._tag === "Released") return "released"
   return isWait(end) ? "deferred" : "failed"
 }

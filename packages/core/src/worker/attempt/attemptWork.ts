@@ -126,7 +126,12 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
     if (after === undefined) return undefined
     const finished = awaitPrerequisites(services, job, after, () => storeNow(attempt, watch))
     return Effect.matchEffect(finished, {
-      onSuccess: (jobs) => Effect.sync(() => void (attempt.after = jobs)),
+      onSuccess: (jobs) =>
+        Effect.sync(() => {
+          attempt.after = jobs
+          // A wait of its work keeps a step.
+          if (job.attempts === 1 && Object.keys(job.checkpoints).length === 0) meter?.beganFirst(job)
+        }),
       onFailure: (error) => {
         if (error._tag === "AttemptParked") slots.awaited.add(after)
         return Effect.fail(error)
@@ -173,10 +178,11 @@ export const attemptWork = Effect.fnUntraced(function* (slots: Slots) {
   return (attempt: Attempt): Effect.Effect<AttemptResult, AttemptError> =>
     Effect.withFiber((fiber) => {
       attempt.runsIn(fiber, now())
-      meter?.began(attempt.claim.job)
-      const { isolated } = attempt
+      const { claim, isolated } = attempt
       const rate = slots.rateOf(attempt)
       const prerequisites = prerequisitesOf(attempt)
+      meter?.began(claim.job)
+      if (prerequisites === undefined && claim.token === 1) meter?.beganFirst(claim.job)
       if (rate === undefined && isolated === undefined && prerequisites === undefined) return runKind(attempt)
       const start = Effect.suspend(() => runKind(attempt))
       const started = rate === undefined ? start : Effect.andThen(rate.take(attempt), start)

@@ -6,14 +6,15 @@ import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import { afterFailure, type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
-import type { AttemptWait, Job, Parking, StoreUnavailable } from "../../domain/index.ts"
+import { type AttemptWait, isFinished, type Job, type Parking, type StoreUnavailable } from "../../domain/index.ts"
+import { type ClaimEnd, isRepeatedEnd } from "../../domain/RepeatedEnd.ts"
 import { inSpan, outsideOfCallers } from "../../engine/spans.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit, type GroupedVerb } from "../../engine/GroupCommit.ts"
 import { JobEvents, refOf } from "../../engine/JobEvents.ts"
 import type { JobEvent, JobRef } from "../../engine/JobEvent.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
-import { type Deferral, type FencedOutcome, JobStore } from "../../ports/index.ts"
+import { type Deferral, type FencedOutcome, JobDirectory, JobStore } from "../../ports/index.ts"
 import { ProviderPaused } from "../../providers/circuitBreaker.ts"
 import { ProviderBroken } from "../../providers/index.ts"
 import { retrying } from "../repeating.ts"
@@ -31,18 +32,35 @@ type Write = Effect.Effect<Outcomes, StoreUnavailable>
 export type Tried = Exit.Exit<Outcomes, StoreUnavailable>
 
 /** A try that the store refused, or whose answer no longer matters. */
-export const leaseLost: Tried = Exit.succeed(["LeaseLost"])
+const leaseLost: Tried = Exit.succeed(["LeaseLost"])
 
 /**
- * Returns the function that writes one end of an attempt. If the lease is lost, it returns `lapsed` instead. `tried` is what a first
- * try came to, if the caller has made it.
+ * The time for which an answer is still awaited when the lease has ended meanwhile, in milliseconds. After a freeze of the process it is
+ * already there, but the timers come first.
+ */
+const lateAnswerMs = 5_000
+
+/** Calls `settle` some time after the lease is lost, with what an end came to whose answer has not come by then. */
+export const withoutAnswer = (
+  lease: HeldLease,
+  context: Context.Context<never>,
+  settle: (tried: Tried) => void,
+): void =>
+  lease.whenLost(() => {
+    Effect.runForkWith(context)(Effect.sleep(lateAnswerMs)).addObserver(() => settle(leaseLost))
+  })
+
+/**
+ * Returns the function that writes one end of an attempt. If the lease is lost, it returns `ended` or `lapsed` instead. `tried` is what a
+ * first try came to, if the caller has made it.
  */
 const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const store = yield* JobStore
+  const look = yield* rowReader
   const grouped = Option.getOrUndefined(Context.getOption(yield* Effect.context<JobStore>(), GroupCommit))
 
   // The first try joins the next shared call of the store, without a fiber.
-  return <Verb extends EndVerb>(
+  const attemptWrite = <Verb extends EndVerb>(
     { lease }: Attempt,
     verb: Verb,
     item: ItemOf<Verb>,
@@ -59,7 +77,57 @@ const fencedWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
         Effect.catchTag("StoreUnavailable", (error) => insist(lease, startingWith(Effect.fail(error), call([item])))),
       )
     })
+
+  return <Verb extends EndVerb>(
+    attempt: Attempt,
+    verb: Verb,
+    item: ItemOf<Verb>,
+    tried?: Tried,
+  ): Effect.Effect<"written" | "ended" | "lapsed"> =>
+    Effect.flatMap(attemptWrite(attempt, verb, item, tried), (outcome) =>
+      outcome === "written" ? written : look(attempt, endOf(verb, item)),
+    )
 })
+
+/** The end that a finished job has if this write is in the store. Other writes leave no trace that a later claim would not cover. */
+const endOf = (verb: EndVerb, item: ItemOf<EndVerb>): ClaimEnd | undefined => {
+  const { token } = item
+  if (verb === "completeJobs") return { event: "completed", token }
+  return verb === "failJobs" && "errorCode" in item ? { event: "failed", token, errorCode: item.errorCode } : undefined
+}
+
+/** The time after which the row is not awaited, in milliseconds. */
+const rowLimitMs = 2_000
+
+/**
+ * Returns what says how the job of a lost lease stands, by its row: `written` if it has this end, whose answer was lost, and `ended` if it
+ * has another one, or soon will because its time is up.
+ */
+const rowReader = Effect.gen(function* () {
+  const directory = yield* JobDirectory
+  return ({ lease }: Attempt, end?: ClaimEnd): Effect.Effect<"written" | "ended" | "lapsed"> =>
+    directory.readJobs([lease.jobId]).pipe(
+      Effect.timeoutOption(rowLimitMs),
+      Effect.map((read): "written" | "ended" | "lapsed" => {
+        const job = Option.getOrUndefined(read)?.[0]
+        if (job !== undefined && end !== undefined && isRepeatedEnd(job, end)) return "written"
+        const isOver = job !== undefined && isFinished(job)
+        return isOver || (lease.isLast && !lease.isRefused) ? "ended" : "lapsed"
+      }),
+      Effect.catchCause(() => lapsed),
+    )
+})
+
+/** Returns what says in the log, and to the caller, how an attempt without a lease ended. */
+const lossReader = Effect.map(
+  rowReader,
+  (look) => (attempt: Attempt) =>
+    Effect.tap(look(attempt), (how) =>
+      how === "ended"
+        ? Effect.logInfo("the attempt ended with its job, which was canceled or took too long")
+        : Effect.logWarning("lease lost"),
+    ),
+)
 
 const written = Effect.succeed("written" as const)
 
@@ -67,10 +135,12 @@ const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : la
 
 /** Adds the item to the next shared call, and waits for its outcome or until the lease is lost. */
 const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item): Write =>
-  Effect.callback((resume) => {
-    lease.whenLost(() => resume(leaseLost))
-    verb.push([item], resume)
-  })
+  Effect.withFiber(({ context }) =>
+    Effect.callback((resume) => {
+      withoutAnswer(lease, context, resume)
+      verb.push([item], resume)
+    }),
+  )
 
 /** The first run has the outcome of `first`; every repetition runs `then`. */
 const startingWith = (first: Write, then: Write): Write => {
@@ -84,13 +154,15 @@ const startingWith = (first: Write, then: Write): Write => {
 
 /**
  * Retries a write while the store is unavailable and the lease holds. A try whose answer was lost may have succeeded; the
- * store recognizes the repetition, so only the last answer counts. The write runs in its own fiber, which losing the lease interrupts.
+ * store recognizes the repetition, so only the last answer counts. The write runs in its own fiber, which begins no try when
+ * the lease is lost, and is interrupted some time later.
  */
 const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "lapsed"> =>
   Effect.withFiber((parent) =>
     Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
-      const fiber = Effect.runForkWith(parent.context)(Effect.retry(write, retrying))
-      lease.whenLost(() => {
+      const tries = Effect.suspend(() => (lease.isLost ? leaseLost : write))
+      const fiber = Effect.runForkWith(parent.context)(Effect.retry(tries, retrying))
+      withoutAnswer(lease, parent.context, () => {
         resume(lapsed)
         fiber.interruptUnsafe()
       })
@@ -99,10 +171,10 @@ const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "laps
   ).pipe(Effect.catch(() => lapsed))
 
 /**
- * The part of an attempt's end that the store has: `committed`: its result; `written`: another end; `lapsed`: nothing, because the lease
- * was lost or the store was unavailable.
+ * The part of an attempt's end that the store has: `committed`: its result; `written`: another end; `ended`: nothing, because the job was
+ * ended meanwhile; `lapsed`: nothing, because the lease was lost or the store was unavailable.
  */
-export type Written = "committed" | "written" | "lapsed"
+export type Written = "committed" | "written" | "ended" | "lapsed"
 
 /** The same; `stalled` if the store has nothing because this process was frozen past the end of the lease. */
 export type Settled = Written | "stalled"
@@ -119,6 +191,7 @@ export interface Thrown {
  */
 export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
   const write = yield* fencedWriter(watch)
+  const withoutLease = yield* lossReader
   const events = yield* JobEvents
   const { attempts, circuit } = yield* EngineConfig
   const worker = workerName()
@@ -127,7 +200,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
 
   const complete = (attempt: Attempt, end: Completed, durationMs: number, tried: Tried | undefined) =>
     Effect.matchCauseEffect(write(attempt, "completeJobs", end.completion, tried), {
-      onSuccess: (outcome) => (outcome === "lapsed" ? lapsed : committed),
+      onSuccess: (outcome) => (outcome === "written" ? committed : Effect.succeed(outcome)),
       // The store rejects this result, and would also reject that of another attempt.
       onFailure: (cause) =>
         Effect.andThen(
@@ -174,7 +247,7 @@ export const endWriter = Effect.fnUntraced(function* (watch: LeaseWatch) {
       case "Completed":
         return complete(attempt, end, thrown.durationMs, tried)
       case "LeaseLost":
-        return Effect.as(Effect.logWarning("lease lost"), "lapsed")
+        return withoutLease(attempt)
       case "Released":
         return write(attempt, "releaseJobs", { jobId: job.id, token })
       case "Unavailable":

@@ -42,22 +42,28 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   const store = yield* DeliveryStore
   const settle = (retryInMs: number | null, counts = true) =>
     store.settleDeliveries([{ jobId, token, retryInMs, counts }])
-  const handler = handlers.get(kind)
-  const [job] = yield* (yield* JobDirectory).readJobs([jobId])
-  if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
-  const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
-  const called = yield* Effect.exit(call(handler, job, attempt)).pipe(
-    Effect.tap((exit) => (Exit.isSuccess(exit) ? tell("confirmed") : Effect.void)),
-    Effect.onInterrupt(() => Effect.ignore(settle(0, false))),
-  )
-  if (Exit.isSuccess(called)) return yield* settle(null)
-  const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
-  yield* tell(retryInMs === undefined ? "given_up" : "failed")
-  const why = yield* described(Cause.die(Cause.squash(called.cause)))
-  yield* retryInMs === undefined
-    ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
-    : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
-  return yield* settle(retryInMs ?? null)
+  let isConfirmed = false
+  const work = Effect.gen(function* () {
+    const handler = handlers.get(kind)
+    const [job] = yield* (yield* JobDirectory).readJobs([jobId])
+    if (job === undefined || handler === undefined) return yield* settle(job === undefined ? null : 0, false)
+    const tell = (outcome: DeliveryOutcome) => tellBackground((meter) => meter.delivered(kind, outcome))
+    const called = yield* Effect.exit(
+      Effect.tap(call(handler, job, attempt), () => {
+        isConfirmed = true
+        return tell("confirmed")
+      }),
+    )
+    if (Exit.isSuccess(called)) return yield* settle(null)
+    const retryInMs = deliveryPauseMs(attempt, yield* Random.next)
+    yield* tell(retryInMs === undefined ? "given_up" : "failed")
+    const why = yield* described(Cause.die(Cause.squash(called.cause)))
+    yield* retryInMs === undefined
+      ? Effect.logError(`onFinished failed ${attempt} times for ${jobId}; it is not called again`, why)
+      : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
+    return yield* settle(retryInMs ?? null)
+  })
+  return yield* Effect.onInterrupt(work, () => Effect.ignore(settle(isConfirmed ? null : 0, isConfirmed)))
 })
 
 /** Makes all deliveries that are due, and returns once none is. */

@@ -8,15 +8,20 @@ import type { MetricFamilies, MetricFamily } from "./MetricFamilies.ts"
 
 /**
  * The outcome of an attempt. `failed`: with an error, whether or not another attempt follows. `deferred`: something was unavailable.
- * `released`: the worker stopped or a switch was turned off. `lease_lost`: nothing could be written. `stalled`: the same, because
- * the process was frozen.
+ * `released`: the worker stopped or a switch was turned off. `ended`: the job was canceled or took too long. `lease_lost`: nothing could be
+ * written. `stalled`: the same, because the process was frozen.
  */
-export type AttemptOutcome = "done" | "failed" | "deferred" | "released" | "lease_lost" | "stalled"
+export type AttemptOutcome = "done" | "failed" | "deferred" | "released" | "ended" | "lease_lost" | "stalled"
 
 /** Measures the attempts of this process. It is called while jobs run, so it must be quick, and must not throw. */
 export interface AttemptMeter {
-  /** An attempt begins. The job is as the claim returned it, so `waitedMs` includes the wait that has just ended. */
+  /** An attempt begins. */
   readonly began: (job: Job) => void
+  /**
+   * The first attempt of a job begins its work. An attempt after a wait has the same number. The job is as the claim returned it, so
+   * `waitedMs` includes the wait that has just ended.
+   */
+  readonly beganFirst: (job: Job) => void
   /** An attempt has ended, and its end is written. `charge` is set if it completed a live job. */
   readonly ended: (job: Job, outcome: AttemptOutcome, durationMs: number, charge: Charge | null) => void
 }
@@ -54,7 +59,7 @@ const attemptMeter = (families: MetricFamilies, attempts: MetricFamily): Attempt
   )
   const running = families.histogram(
     "kiln_attempt_duration_seconds",
-    "Duration of attempts by outcome: done, failed, deferred, released, lease_lost or stalled",
+    "Duration of attempts by outcome: done, failed, deferred, released, ended, lease_lost or stalled",
     [0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800],
     "kind",
     "mode",
@@ -75,10 +80,8 @@ const attemptMeter = (families: MetricFamilies, attempts: MetricFamily): Attempt
     "currency",
   )
   return {
-    began: ({ attempts: number, kind, mode, waitedMs }) => {
-      attempts.record([kind, mode], 1)
-      if (number === 1) waiting.record([kind, mode], waitedMs / 1_000)
-    },
+    began: ({ kind, mode }) => attempts.record([kind, mode], 1),
+    beganFirst: ({ kind, mode, waitedMs }) => waiting.record([kind, mode], waitedMs / 1_000),
     ended: ({ kind, mode }, outcome, durationMs, charge) => {
       running.record([kind, mode, outcome], durationMs / 1_000)
       if (outcome === "lease_lost" || outcome === "stalled") lost.record([kind, mode, outcome], 1)
