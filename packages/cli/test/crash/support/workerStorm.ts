@@ -111,7 +111,13 @@ export const stormOfWorkers = async (options: WorkerStormOptions): Promise<Worke
   const told: Array<Told> = []
   const left = [...wishes]
   let over = false
-  const start = () => lab.startWorker({ engine: engine(options.jobs), env: { KILN_CONCURRENCY: "16" } })
+  const startOnce = () => lab.startWorker({ engine: engine(options.jobs), env: { KILN_CONCURRENCY: "16" } })
+  // As a supervisor does: a worker that starts while the database is away ends at once.
+  const start = (): Promise<KilnProcess> =>
+    startOnce().catch((error: unknown) => {
+      if (over || !/the database does not respond/.test(String(error))) throw error
+      return start()
+    })
   // A live job is accepted once a worker has said that it can run it.
   const workers = await Promise.all(Array.from({ length: options.workers }, start))
   const killing = killAgainAndAgain(workers, start, options, () => over)
