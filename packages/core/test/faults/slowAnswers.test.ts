@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { StoreUnavailable } from "@kiln/core/domain"
+import { isFinished, type StoreUnavailable } from "@kiln/core/domain"
 import { JobEvents } from "@kiln/core/effect"
 import { type FencedOutcome, JobStore, ProviderFailure, Switchboard } from "@kiln/core/ports"
 import { Worker } from "@kiln/core/worker"
@@ -19,7 +19,7 @@ import {
   submitTranscription,
   submitVoiceTurn,
 } from "../support/jobs.ts"
-import { passTime } from "../support/virtualTime.ts"
+import { ended, passTime, passUntil } from "../support/virtualTime.ts"
 
 const slowly = <A, E>(call: Effect.Effect<A, E>, ms: number) => Effect.tap(call, () => Effect.sleep(ms))
 const rejected = Effect.fail(new ProviderFailure({ errorCode: "provider_rejected", retry: false, detail: "no" }))
@@ -176,22 +176,42 @@ describe("a slow response", () => {
       )
     })
 
-    it.effect("is no lost lease if the job was canceled", () => {
+    const endings = [
+      { how: "canceled", outcome: "ended" },
+      { how: "finished by another worker", outcome: "lease_lost" },
+    ] as const
+    it.effect.each(endings)("tells a lost lease from the end of the job: $how", ({ how, outcome }) => {
       const outcomes: Array<string> = []
       const meter = {
         began: () => {},
         beganFirst: () => {},
-        ended: (_: unknown, how: string) => void outcomes.push(how),
+        ended: (_: unknown, told: string) => void outcomes.push(told),
       }
       return Effect.gen(function* () {
-        yield* running
+        const worker = yield* Worker
         const { id } = yield* submitSpeech("k")
-        yield* passTime("1 seconds")
+        const attempt = yield* Effect.forkChild(worker.tick)
+        const isHeld = Effect.map(readJob(id), ({ held }) => held)
+        yield* passUntil("the job is claimed", isHeld, "1 seconds")
         const store = yield* JobStore
+        const { kind, kindVersion, token } = yield* readJob(id)
         // As another process does it.
-        yield* store.cancelJobs([id])
-        yield* passTime("11 seconds")
-        assert.deepStrictEqual(outcomes, ["ended"])
+        if (how === "canceled") yield* store.cancelJobs([id])
+        else {
+          yield* store.releaseJobs([{ jobId: id, token }])
+          const { claims } = yield* store.claimJobs({
+            runnable: [{ kind, kindVersion, mode: "sandbox" }],
+            limits: { perKind: {}, perProject: 0 },
+            limit: 1,
+            leaseDurationMs: 600_000,
+            maxLostWorkers: 3,
+          })
+          const errorCode = "internal_error"
+          yield* store.failJobs(claims.map((claim) => ({ jobId: id, token: claim.token, errorCode })))
+        }
+        yield* ended(attempt, "20 seconds")
+        assert.isTrue(isFinished(yield* readJob(id)))
+        assert.deepStrictEqual(outcomes, [outcome])
       }).pipe(within({ sandbox: speaksFor(100_000) }), Effect.provideService(AttemptMeter, meter))
     })
   })

@@ -111,7 +111,8 @@ const rowReader = Effect.gen(function* () {
       Effect.map((read): "written" | "ended" | "lapsed" => {
         const job = Option.getOrUndefined(read)?.[0]
         if (job !== undefined && end !== undefined && isRepeatedEnd(job, end)) return "written"
-        const isOver = job !== undefined && isFinished(job)
+        // Another end raises the token by one. A job that another worker finished was claimed in between.
+        const isOver = job !== undefined && isFinished(job) && job.token === lease.token + 1
         return isOver || (lease.isLast && !lease.isRefused) ? "ended" : "lapsed"
       }),
       Effect.catchCause(() => lapsed),
