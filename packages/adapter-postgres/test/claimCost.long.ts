@@ -29,9 +29,10 @@ describe("the cost of a claim", { timeout: 1_800_000 }, () => {
     await using _snapshot = await oldSnapshot(worn.url)
     const until = performance.now() + 60_000
     let claims = 0
-    for (; performance.now() < until; claims += 1) await worn.claim()
+    // A fast machine takes most of the backlog in less than a minute.
+    for (; performance.now() < until && claims < 18_000; claims += 1) await worn.claim()
     const cost = await costRatio(worn, fresh, rounds)
-    report(`after ${claims * 10} jobs under a snapshot a minute old, against an empty table`, cost)
+    report(`after ${claims * 10} jobs under a snapshot as old as these, against an empty table`, cost)
     expect(cost.ratio).toBeLessThan(1.3)
   })
 })
