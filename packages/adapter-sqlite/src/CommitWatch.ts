@@ -93,7 +93,7 @@ export class CommitWatch {
 
   /**
    * The same for a worker, which answers each call with a claim: only after commits that moved store time, which those of the embedding
-   * program to its own tables do not. Most workers are alone with their file. One that has heard nothing for ten minutes, or yet, looks only
+   * program to its own tables do not. Most workers are alone with their file. One that has heard nothing yet, or for ten minutes, looks
    * once a second.
    */
   onWrite(hear: () => void): Effect.Effect<void, never, Scope.Scope> {

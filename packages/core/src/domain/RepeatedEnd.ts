@@ -9,12 +9,17 @@ export type ClaimEnd = Extract<
 >
 
 /**
+ * Returns whether the only event since the claim with this token was its end, by its holder or by others: each end raises the token by
+ * exactly one. A held job was taken over; a token two above means that other events came in between.
+ */
+export const endedOnce = (job: Pick<JobState, "held" | "token">, token: number): boolean =>
+  !job.held && job.token === token + 1
+
+/**
  * Returns whether this end of a claim was already written: the first call succeeded and its answer was lost. Call it when
  * `holdsClaim` returns false. A repeat gets the answer of the first call and writes nothing.
  *
- * An end raises the token by exactly one. If the job's token is one above the claim's and the job is not held, the only event
- * since the claim was its end. (A held job was taken over; a token two above means that other events came in between.) The status
- * shows which end it was:
+ * If the claim has `endedOnce`, the status shows which end it was:
  * - `done`: only this claim's completion leads there.
  * - `failed`: this claim's failure, or the sweep's, which has another error code.
  * - `processing`: deferred, parked, released, or returned to the queue by the sweep (`lost`). These count as the same end and the first
@@ -24,7 +29,7 @@ export const isRepeatedEnd = (
   job: Pick<JobState, "status" | "held" | "token" | "errorCode">,
   end: ClaimEnd,
 ): boolean => {
-  if (job.held || job.token !== end.token + 1) return false
+  if (!endedOnce(job, end.token)) return false
   switch (end.event) {
     case "completed":
       return job.status === "done"

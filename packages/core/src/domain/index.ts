@@ -157,7 +157,7 @@ export {
   StoreUnavailable,
 } from "./PortErrors.ts"
 export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
-export * from "./RepeatedEnd.ts"
+export { type ClaimEnd, isRepeatedEnd, isRepeatedGivingUp, isRepeatedReceipt } from "./RepeatedEnd.ts"
 export {
   spendPeriods,
   type SpendCap,

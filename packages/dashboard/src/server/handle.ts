@@ -99,7 +99,7 @@ const admit = Effect.fnUntraced(function* (incoming: Incoming, path: string, aut
   const { searchParams } = new URL(request.url)
   const given = Object.fromEntries(searchParams)
   if (Object.keys(given).length < searchParams.size)
-    return yield* Effect.fail(refuse("invalid_request", "a query parameter was given twice"))
+    return yield* Effect.fail(refuse("invalid_request", "give each query parameter once"))
   const query = yield* decode(operation.query, given)
   const payload = isChange ? yield* decode(operation.payload, yield* readBody(request)) : {}
   return { name, caller, input: { id, query, payload } }

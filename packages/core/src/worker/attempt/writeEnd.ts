@@ -7,7 +7,7 @@ import * as Random from "effect/Random"
 import { afterFailure, type AttemptLimits, type FailureReason } from "../../domain/Attempt.ts"
 import { attemptRecord } from "../../domain/AttemptRecord.ts"
 import { type AttemptWait, isFinished, type Job, type Parking, type StoreUnavailable } from "../../domain/index.ts"
-import { type ClaimEnd, isRepeatedEnd } from "../../domain/RepeatedEnd.ts"
+import { type ClaimEnd, endedOnce, isRepeatedEnd } from "../../domain/RepeatedEnd.ts"
 import { inSpan, outsideOfCallers } from "../../engine/spans.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { GroupCommit, type GroupedVerb } from "../../engine/GroupCommit.ts"
@@ -111,8 +111,8 @@ const rowReader = Effect.gen(function* () {
       Effect.map((read): "written" | "ended" | "lapsed" => {
         const job = Option.getOrUndefined(read)?.[0]
         if (job !== undefined && end !== undefined && isRepeatedEnd(job, end)) return "written"
-        // Another end raises the token by one. A job that another worker finished was claimed in between.
-        const isOver = job !== undefined && isFinished(job) && job.token === lease.token + 1
+        // A job that another worker finished was claimed in between.
+        const isOver = job !== undefined && isFinished(job) && endedOnce(job, lease.token)
         return isOver || (lease.isLast && !lease.isRefused) ? "ended" : "lapsed"
       }),
       Effect.catchCause(() => lapsed),
