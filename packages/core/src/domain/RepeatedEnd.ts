@@ -8,22 +8,19 @@ export type ClaimEnd = Extract<
   { readonly event: "completed" | "failed" | "deferred" | "parked" | "released" }
 >
 
-/**
- * Returns whether the only event since the claim with this token was its end, by its holder or by others: each end raises the token by
- * exactly one. A held job was taken over; a token two above means that other events came in between.
- */
+/** Returns whether all that has happened since this claim was its end, by anyone. Each end raises the token by one. */
 export const endedOnce = (job: Pick<JobState, "held" | "token">, token: number): boolean =>
   !job.held && job.token === token + 1
 
 /**
- * Returns whether this end of a claim was already written: the first call succeeded and its answer was lost. Call it when
- * `holdsClaim` returns false. A repeat gets the answer of the first call and writes nothing.
+ * Returns whether this end of a claim was already written, and its answer lost. Call it when
+ * `holdsClaim` returns false. A repeat gets the first answer and writes nothing.
  *
- * If the claim has `endedOnce`, the status shows which end it was:
+ * The status shows which it was:
  * - `done`: only this claim's completion leads there.
  * - `failed`: this claim's failure, or the sweep's, which has another error code.
- * - `processing`: deferred, parked, released, or returned to the queue by the sweep (`lost`). These count as the same end and the first
- *   one stands, so releasing is correct when it is unknown whether a deferral was written.
+ * - `processing`: deferred, parked, released, or returned to the queue by the sweep (`lost`). These count as one end, and the first
+ *   stands, so releasing is correct where a deferral may have been written.
  */
 export const isRepeatedEnd = (
   job: Pick<JobState, "status" | "held" | "token" | "errorCode">,
