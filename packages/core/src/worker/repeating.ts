@@ -68,13 +68,40 @@ const stepMs = 5
  * into the database. After pauses of one length, half of all submissions waited for a step.
  */
 const pauseLengths = 3
-/** Sizes of a step, in records. Smaller ones would cost more for the commit than for the records. The first is of the least. */
-const leastSize = 20
-const mostSize = 100
+/** Sizes of a step, in records. */
+const sizes = [20, 50, 100] as const
+/**
+ * A larger step is worth its time if a record of it takes at most this share of the time in a smaller one: most of a step is then spent on the way
+ * to a database server or on the commit, and small steps would remove fewer records than a busy installation finishes.
+ */
+const worthwhile = 0.7
+/** What is remembered of a larger size shrinks by this factor with each step, so that it is tried again after a while. */
+const forgetting = 0.98
 
-/** Returns the size of the step after one that took this long. */
-export const nextSize = (size: number, tookMs: number): number =>
-  Math.floor(Math.min(mostSize, 2 * size, Math.max(leastSize, (size * stepMs) / Math.max(tookMs, 1e-3))))
+/**
+ * Chooses sizes of steps: the largest that takes at most `stepMs`, or a larger one that is worth its time. Starts with the smallest and learns from
+ * each step.
+ */
+export const stepSizes = () => {
+  let at = 0
+  /** Milliseconds for a record of a step of each size, of those that were tried. */
+  const msOfRecord: Array<number> = []
+  const isWorthwhile = (index: number): boolean =>
+    (msOfRecord[index] ?? 0) <= worthwhile * (msOfRecord[index - 1] ?? Infinity)
+  const isShort = (index: number): boolean => (msOfRecord[index] ?? 0) * (sizes[index] ?? Infinity) <= stepMs
+  return {
+    size: (): number => sizes[at] ?? sizes[0],
+    /** Learns how long a step of this size took. */
+    took: (ms: number): void => {
+      const each = ms / (sizes[at] ?? sizes[0])
+      msOfRecord[at] = (each + (msOfRecord[at] ?? each)) / 2
+      const larger = msOfRecord[at + 1]
+      if (larger !== undefined) msOfRecord[at + 1] = larger * forgetting
+      if (at > 0 && !isShort(at) && !isWorthwhile(at)) at -= 1
+      else if (at + 1 < sizes.length && (isShort(at + 1) || isWorthwhile(at + 1))) at += 1
+    },
+  }
+}
 
 /**
  * Repeats a step of a store, which deals with up to a number of records, until it finds fewer. Three quarters of the time are left to
@@ -86,8 +113,9 @@ export const inPacedSteps = <A, E, R, E2 = never, R2 = never>(
   after: (result: A) => Effect.Effect<void, E2, R2> = () => Effect.void,
 ): Effect.Effect<number, E | E2, R | R2> =>
   Effect.gen(function* () {
-    let size = leastSize
+    const sizing = stepSizes()
     for (let found = 0; ;) {
+      const size = sizing.size()
       const beganAt = yield* monotonicMs
       const result = yield* step(size)
       const tookMs = (yield* monotonicMs) - beganAt
@@ -95,7 +123,7 @@ export const inPacedSteps = <A, E, R, E2 = never, R2 = never>(
       const count = countOf(result)
       found += count
       if (count < size) return found
-      size = nextSize(size, tookMs)
+      sizing.took(tookMs)
       yield* tookMs > 0 ? Effect.sleep(pauseLengths * tookMs) : Effect.yieldNow
     }
   })
