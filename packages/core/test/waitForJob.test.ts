@@ -50,18 +50,38 @@ describe("waiting for a job", () => {
     }).pipe(within({ stores }))
   })
 
-  it.effect("hears of the end in this process at once", () =>
-    Effect.gen(function* () {
+  it.effect("hears of the end in this process at once, and reads the job then and nothing else", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
       const { id } = yield* submitSpeech("k")
       const waiting = yield* Effect.forkChild(wait(id), { startImmediately: true })
       // The next read is 2 s later.
       yield* TestClock.adjust("10 seconds")
       yield* JobStore.use((store) => store.cancelJobs([id]))
+      seen.calls = 0
       ;(yield* JobEvents).emit({ type: "finished", jobId: id })
       yield* TestClock.adjust(100)
       assert.isDefined(waiting.pollUnsafe())
-    }).pipe(within()),
-  )
+      assert.strictEqual(seen.calls, 1)
+    }).pipe(within({ stores }))
+  })
+
+  it.effect("waits on where the job that was told of has not finished", () => {
+    const { seen, stores } = watched()
+    return Effect.gen(function* () {
+      const { id } = yield* submitSpeech("k")
+      const waiting = yield* Effect.forkChild(wait(id), { startImmediately: true })
+      yield* TestClock.adjust("10 seconds")
+      seen.calls = 0
+      ;(yield* JobEvents).emit({ type: "finished", jobId: id })
+      yield* TestClock.adjust(100)
+      assert.isUndefined(waiting.pollUnsafe())
+      assert.isAtMost(seen.calls, 3)
+      yield* running
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual((yield* Fiber.join(waiting)).status, "done")
+    }).pipe(within({ stores }))
+  })
 
   it.effect("listens to the events of this process only while somebody waits", () =>
     Effect.gen(function* () {

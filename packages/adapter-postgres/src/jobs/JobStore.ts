@@ -30,9 +30,9 @@ import { lockedJobs, lockedJobsAndLanes, refsTo } from "./moveJobs.ts"
 import { rescheduleJobs, SignaledJobs, signalLocked } from "./waitingJobs.ts"
 const nothingPruned: PruneResult = { count: 0, purges: [] }
 
-/** Runs a verb about claims of many attempts: the jobs are locked when the transaction begins. */
-const locking =
-  (db: Database, lock: typeof lockedJobs) =>
+/** Runs a verb that returns jobs to the queue: they and their lanes are locked when the transaction begins. */
+const returningJobs =
+  (db: Database) =>
   <Item extends ClaimRef, Outcome>(
     operation: string,
     verb: (
@@ -45,7 +45,7 @@ const locking =
     db.writeBatch(
       `JobStore.${operation}`,
       items.length,
-      (session) => lock(session, items),
+      (session) => lockedJobsAndLanes(session, items),
       (tx, jobs) => verb(tx, items, jobs),
     )
 
@@ -103,12 +103,7 @@ const outsideVerbs = (db: Database, telling: ReturnType<typeof tellingBy>) =>
     appendChunks: (items) =>
       Effect.map(
         telling(
-          db.writeBatch(
-            "JobStore.appendChunks",
-            items.length,
-            (session) => lockedJobs(session, items),
-            (tx, jobs) => appendChunks(tx, items, jobs),
-          ),
+          db.writeAtOnce("JobStore.appendChunks", items.length, (session) => appendChunks(session, items)),
           ({ isHeard, outcomes }) =>
             isHeard ? items.flatMap(({ jobId }, place) => (outcomes[place] === "Written" ? [jobId] : [])) : [],
         ),
@@ -168,8 +163,7 @@ export const makePostgresJobStore = (
 ): JobStore["Service"] => {
   const common = transactionsOf(db)
   const telling = tellingBy(tell)
-  const ending = locking(db, lockedJobs)
-  const returning = locking(db, lockedJobsAndLanes)
+  const returning = returningJobs(db)
   const claims = new Claims(db, positions)
   const creations = new Creations(db, facts, claims, carrier)
   return JobStore.of({
@@ -187,7 +181,8 @@ export const makePostgresJobStore = (
         (session) => lockedJobsAndLanes(session, items),
         (tx, jobs) => extendLeases(tx, items, jobs),
       ),
-    checkpointJobs: ending("checkpointJobs", checkpointJobs),
+    checkpointJobs: (items) =>
+      db.writeAtOnce("JobStore.checkpointJobs", items.length, (session) => checkpointJobs(session, items)),
     completeJobs: (items) => completeJobs(db, items, tell),
     completeAndClaimJobs: (items, request) =>
       telling(completeAndClaimJobs(db, claims, items, request, tell), ({ claimed }) => claimed?.abandoned ?? []),

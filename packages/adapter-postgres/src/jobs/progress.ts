@@ -1,5 +1,5 @@
 import { sql } from "kysely"
-import { applyEvent, holdsClaim, type JobId, type JobState } from "@kiln/core/domain"
+import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
 import type {
   Checkpoint,
   ChunkPage,
@@ -10,10 +10,23 @@ import type {
   Extension,
   FencedOutcome,
 } from "@kiln/core/ports"
-import { decodeJson } from "@kiln/sql-store"
-import { assign, batchStatement, excluded, fieldsOf, flag, integer, query, statement, text } from "../Statement.ts"
+import { type BatchRow, decodeJson } from "@kiln/sql-store"
+import {
+  assign,
+  batchStatement,
+  type BatchTable,
+  excluded,
+  fieldsOf,
+  flag,
+  type Given,
+  integer,
+  type ItemOf,
+  nullable,
+  query,
+  text,
+} from "../Statement.ts"
 import { fieldsFrom } from "../columns.ts"
-import type { Session, Transaction } from "../connection/Session.ts"
+import { briefLockTimeoutMs, type Session, type Transaction } from "../connection/Session.ts"
 import { finishedLock } from "../wakeUp/Listener.ts"
 import { stateOf, type StateRow } from "./jobRow.ts"
 import { mayBeClaimableAt } from "./lanes.ts"
@@ -100,47 +113,89 @@ export const checkClaims = async (
   return items.map((_, index) => present.has(index + 1))
 }
 
-/** A checkpoint of the same step is replaced. */
-const keepSteps = batchStatement({ id: text<JobId>(), step: text(), value: text() }, (item) =>
+/** The fields of an item that writes under a claim. */
+const fenced = { id: text<JobId>(), held: flag(), token: integer() }
+
+/**
+ * Selects the items whose claims are held, as the table `present`, and locks their jobs until the statement has committed, so that whatever ends a
+ * claim finds what was written under it. In the order of their ids, to avoid deadlocks, and briefly, because other callers wait for the batch. `held`
+ * is a column of the item, see `extendLeases`.
+ */
+const withPresent = <Item extends ItemOf<typeof fenced>>(item: BatchTable<Item>, given: Given<{ brief: string }>) =>
   query
-    .insertInto("checkpoints")
-    .columns(["job_id", "step", "value"])
-    .expression(query.selectFrom(item).select(["item.id", "item.step", "item.value"]))
-    .onConflict((conflict) => conflict.columns(["job_id", "step"]).doUpdateSet(excluded("value"))),
+    .with("brief", (from) => from.selectNoFrom(sql`set_config('lock_timeout', ${given.brief}::text, true)`.as("limit")))
+    .with("present", (from) =>
+      from
+        .selectFrom("brief")
+        .innerJoin(item as unknown as BatchTable<ItemOf<typeof fenced>>, (join) => join.onTrue())
+        .innerJoin("queue", (join) =>
+          join
+            .onRef("queue.id", "=", "item.id")
+            .onRef("queue.held", "=", "item.held")
+            .onRef("queue.token", "=", "item.token"),
+        )
+        .select("queue.job_seq as seq")
+        .selectAll("item")
+        .$castTo<BatchRow<Item> & { readonly seq: number }>()
+        .orderBy("queue.id")
+        .forUpdate("queue"),
+    )
+
+/** A checkpoint of the same step is replaced. */
+const keepSteps = batchStatement({ ...fenced, step: text(), value: text() }, (item, given: Given<{ brief: string }>) =>
+  withPresent(item, given)
+    .with("kept", (from) =>
+      from
+        .insertInto("checkpoints")
+        .columns(["job_id", "step", "value"])
+        .expression(from.selectFrom("present").select(["id", "step", "value"]))
+        .onConflict((conflict) => conflict.columns(["job_id", "step"]).doUpdateSet(excluded("value"))),
+    )
+    .selectFrom("present")
+    .select("ord"),
 )
 
-/** Keeps checkpoints of jobs that are locked until the end of the transaction. */
 export const checkpointJobs = async (
-  tx: Transaction,
+  session: Session,
   items: ReadonlyArray<Checkpoint>,
-  locked: ReadonlyArray<StateRow>,
 ): Promise<ReadonlyArray<FencedOutcome>> => {
-  const jobs = new Map(locked.map((job) => [job.id, job]))
-  // If a step occurs twice in the batch, the last one stays, as in two calls.
-  const steps = new Map<string, { readonly id: JobId; readonly step: string; readonly value: string }>()
-  const outcomes = items.map(({ jobId: id, step, token, value }): FencedOutcome => {
-    const job = jobs.get(id)
-    if (job === undefined || !holdsClaim(job, token)) return "LeaseLost"
-    steps.set(JSON.stringify([id, step]), { id, step, value: JSON.stringify(value) })
-    return "Written"
+  const claim = ({ jobId: id, step, token, value }: Checkpoint) => ({
+    id,
+    held: true,
+    token,
+    step,
+    value: JSON.stringify(value),
   })
-  tx.commitWith(tx.runBatch(keepSteps, [...steps.values()]))
-  return outcomes
+  // If a step occurs twice in the batch, the last one stays, as in two calls.
+  const keyOf = ({ jobId, step, token }: Checkpoint): string => JSON.stringify([jobId, token, step])
+  const last = new Map(items.map((item) => [keyOf(item), item]))
+  const keys = [...last.keys()]
+  const rows = await session.batch(keepSteps, [...last.values()].map(claim), {
+    brief: String(briefLockTimeoutMs(session)),
+  })
+  const written = new Set(rows.map(({ ord }) => keys[ord - 1]))
+  return items.map((item) => (written.has(keyOf(item)) ? "Written" : "LeaseLost"))
 }
 
 const insertChunks = batchStatement(
-  { seq: integer(), position: integer(), attempt: integer(), value: text() },
-  (item) =>
-    query
-      .insertInto("chunks")
-      .columns(["job_seq", "position", "attempt", "value"])
-      .expression(query.selectFrom(item).select(["item.seq", "item.position", "item.attempt", "item.value"]))
-      .onConflict((conflict) => conflict.doNothing()),
-)
-
-/** Whether no process listens. One that begins to waits until this transaction has ended. */
-const unheard = statement(() =>
-  query.selectNoFrom(sql<boolean>`pg_try_advisory_xact_lock(${sql.raw(finishedLock)})`.as("unheard")),
+  { ...fenced, place: integer(), position: integer(), attempt: integer(), value: nullable(text()) },
+  (item, given: Given<{ brief: string }>) =>
+    withPresent(item, given)
+      .with("kept", (from) =>
+        from
+          .insertInto("chunks")
+          .columns(["job_seq", "position", "attempt", "value"])
+          .expression(
+            from
+              .selectFrom("present")
+              .select(["seq", "position", "attempt", sql<string>`value`.as("value")])
+              .where("value", "is not", null),
+          )
+          .onConflict((conflict) => conflict.doNothing()),
+      )
+      .selectFrom("present")
+      // One that begins to listen waits until this statement has committed.
+      .select(["place", sql<boolean>`(select pg_try_advisory_xact_lock(${sql.raw(finishedLock)}))`.as("unheard")]),
 )
 
 /** The outcomes, and whether readers in other processes are to be told. */
@@ -149,23 +204,18 @@ interface Appended {
   readonly isHeard: boolean
 }
 
-/** Keeps chunks of jobs that are locked until the end of the transaction. */
-export const appendChunks = async (
-  tx: Transaction,
-  items: ReadonlyArray<ChunkWrite>,
-  locked: ReadonlyArray<StateRow>,
-): Promise<Appended> => {
-  const jobs = new Map(locked.map((job) => [job.id, job]))
-  const rows: Array<{ seq: number; position: number; attempt: number; value: string }> = []
-  const outcomes = items.map(({ attempt, first, jobId, token, values }): FencedOutcome => {
-    const job = jobs.get(jobId)
-    if (job === undefined || !holdsClaim(job, token)) return "LeaseLost"
-    for (const [place, value] of values.entries())
-      rows.push({ seq: job.seq, position: first + place, attempt, value: JSON.stringify(value) })
-    return "Written"
+export const appendChunks = async (session: Session, items: ReadonlyArray<ChunkWrite>): Promise<Appended> => {
+  const chunks = items.flatMap(({ attempt, first, jobId: id, token, values }, place) => {
+    // Of an item without values, only the claim is checked.
+    const written = values.length === 0 ? [null] : values.map((value) => JSON.stringify(value))
+    return written.map((value, index) => ({ id, held: true, token, place, position: first + index, attempt, value }))
   })
-  const [told] = await Promise.all([tx.all(unheard, {}), tx.runBatch(insertChunks, rows)])
-  return { outcomes, isHeard: told[0]?.unheard !== true }
+  const rows = await session.batch(insertChunks, chunks, { brief: String(briefLockTimeoutMs(session)) })
+  const written = new Set(rows.map(({ place }) => place))
+  return {
+    outcomes: items.map((_, place) => (written.has(place) ? "Written" : "LeaseLost")),
+    isHeard: rows.some(({ unheard }) => !unheard),
+  }
 }
 
 const statuses = batchStatement({ id: text<JobId>() }, (item) =>

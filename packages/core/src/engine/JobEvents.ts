@@ -33,7 +33,7 @@ export type JobSignal =
   /** An operator changed the switchboard through this process. */
   | { readonly type: "board_changed" }
 
-type Heard = JobEvent | JobSignal
+export type Heard = JobEvent | JobSignal
 
 /** Jobs, changes of the switchboard, or cancellations alone. */
 type Topic = "job" | "board" | "canceled"

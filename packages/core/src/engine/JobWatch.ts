@@ -12,7 +12,7 @@ import { type Chunk, type JobId, type StoreUnavailable } from "../domain/index.t
 import { type ChunkPage, type ChunkQuestion, JobStore, WakeUp } from "../ports/index.ts"
 import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { type Deadline, Deadlines } from "./Deadlines.ts"
-import { isEnd, JobEvents } from "./JobEvents.ts"
+import { type Heard, isEnd, JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
 const pauses = {
@@ -64,8 +64,8 @@ type Needs = JobEvents | WakeUp
 export interface Watched<Question extends { readonly jobId: JobId }, News, R> {
   /** Callers whose questions have the same key share reads. */
   readonly keyOf: (question: Question) => string
-  /** Whether there may be news after this event of the job. */
-  readonly isHint: (event: Parameters<Parameters<JobEvents["Service"]["listenTo"]>[1]>[0]) => boolean
+  /** What an event of the job tells: the news, which callers then hear at once, or that there may be some to read. */
+  readonly newsIn: (event: Heard) => News | "perhaps" | undefined
   /** Reads the store. `undefined`: no news yet. */
   readonly read: (
     questions: ReadonlyArray<Question>,
@@ -169,6 +169,10 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     if (this.#remove(waiter)) waiter.hear(news)
   }
 
+  #endAll(awaited: Awaited<Question, News>, news: News): void {
+    for (const waiter of awaited.waiters.slice()) this.#end(waiter, news)
+  }
+
   /** False if it waits no longer. */
   #remove(waiter: Waiter<Question, News>): boolean {
     const { awaited } = waiter
@@ -197,7 +201,10 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
     // Listens only while somebody waits: most events are those of jobs that nobody waits for. It begins here and not in the fiber, because
     // a caller that reads the job next must miss no event after that.
     const stopListening = this.#events.listenTo("job", (event) => {
-      if ("jobId" in event && this.#watched.isHint(event)) this.tell(event.jobId)
+      const news = this.#watched.newsIn(event)
+      if (!("jobId" in event) || news === undefined) return
+      if (news === "perhaps") return this.tell(event.jobId)
+      for (const awaited of this.#awaited.get(event.jobId) ?? []) this.#endAll(awaited, news)
     })
     const watch = Effect.onExit(this.#watch, (exit) =>
       Effect.sync(() => {
@@ -279,7 +286,7 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
       return Effect.map(read, (found) => {
         for (const [at, awaited] of entries.entries()) {
           const news = found[at]
-          if (news !== undefined) for (const waiter of awaited.waiters.slice()) this.#end(waiter, news)
+          if (news !== undefined) this.#endAll(awaited, news)
           if (awaited.waiters.length > 0) this.#isRead(awaited)
         }
       })
@@ -301,7 +308,7 @@ export const makeStreamChunks = Effect.gen(function* () {
   const store = yield* JobStore
   const watch = yield* makeJobWatch({
     keyOf: ({ from, jobId }: ChunkQuestion) => `${jobId} ${from}`,
-    isHint: (event) => event.type === "chunks" || isEnd(event),
+    newsIn: (event) => (event.type === "chunks" || isEnd(event) ? "perhaps" : undefined),
     read: (questions) =>
       Effect.map(store.readChunks(questions), (pages) =>
         pages.map((page = nothing) => (hasNews(page) ? page : undefined)),

@@ -35,7 +35,8 @@ export class JobReader extends Context.Service<
       const { readChunks } = yield* JobStore
       const watch = yield* makeJobWatch({
         keyOf: ({ jobId }: { readonly jobId: JobId }) => jobId,
-        isHint: isEnd,
+        // The caller reads the job anyway.
+        newsIn: (event) => (isEnd(event) ? true : undefined),
         // No chunks, only whether the jobs have finished: thousands are read again and again.
         read: (questions) =>
           Effect.map(readChunks(questions.map(({ jobId }) => ({ jobId, from: 0, limit: 0 }))), (pages) =>
