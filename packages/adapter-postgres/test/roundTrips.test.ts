@@ -128,6 +128,26 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
         ),
       )
   },
+  deferJobs: async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 3_600_000, countsAsFailure: false }))
+    return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
+  },
+  "deferJobs until signals": async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    const park = { reason: "signal", subject: "approved" } as const
+    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 0, countsAsFailure: false, park }))
+    return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
+  },
+  "deferJobs until children end": async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    const park = { reason: "children", subject: "each" } as const
+    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 0, countsAsFailure: false, park }))
+    return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
+  },
 }
 
 /** One way through the proxy, so that statements which need no answer of each other leave before the first answer arrives. */
@@ -148,6 +168,10 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   // One transaction: it begins, ends the jobs, reads facts, and adds jobs before its commit.
   ["completeJobs with follow-ups", 8, 5],
   ["checkpointJobs", 1, 1],
+  // One transaction: it locks the jobs as it begins, reads what they wait for, and commits with what it writes.
+  ["deferJobs", 6, 2],
+  ["deferJobs until signals", 8, 3],
+  ["deferJobs until children end", 9, 3],
 ]
 
 describe("however many items it has, a verb costs at most", () => {

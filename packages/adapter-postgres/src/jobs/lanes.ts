@@ -1,7 +1,7 @@
 import { sql } from "kysely"
 import type { JobMode, ProjectId } from "@kiln/core/domain"
 import type { Session } from "../connection/Session.ts"
-import { assign, batchStatement, type BatchTable, fieldsOf, integer, type ItemOf, query, text } from "../Statement.ts"
+import { batchStatement, type BatchTable, integer, type ItemOf, query, text } from "../Statement.ts"
 
 const laneKey = { projectId: text<ProjectId>(), kind: text(), kindVersion: integer(), mode: text<JobMode>() }
 
@@ -122,18 +122,6 @@ export const makeLanes = async (
 
 const laneTime = { laneId: integer(), nextAt: integer() }
 
-/** Keeps `next_at` a lower bound. Only earlier times are written, so creating and extending rarely write here. */
-const lowerNextAt = batchStatement(laneTime, (item) =>
-  query
-    .updateTable("lanes")
-    .from(item)
-    .set(assign(fieldsOf(item), "next_at"))
-    .whereRef("lanes.id", "=", "item.laneId")
-    .where((where) =>
-      where.or([where("lanes.next_at", "is", null), where("lanes.next_at", ">", where.ref("item.nextAt"))]),
-    ),
-)
-
 const laterThan = (item: BatchTable<ItemOf<typeof laneTime>>) =>
   query
     .selectFrom("lanes")
@@ -145,7 +133,15 @@ const laterThan = (item: BatchTable<ItemOf<typeof laneTime>>) =>
 
 const laterLanes = batchStatement(laneTime, laterThan)
 
-const lockLanes = batchStatement(laneTime, (item) => laterThan(item).orderBy("lanes.id").forNoKeyUpdate("lanes"))
+/** Keeps `next_at` a lower bound. Lanes that change are locked in the order of their ids first, to avoid deadlocks. */
+const lowerNextAt = batchStatement(laneTime, (item) =>
+  query
+    .with("later", () => laterThan(item).select("item.nextAt").orderBy("lanes.id").forNoKeyUpdate("lanes"))
+    .updateTable("lanes")
+    .from("later")
+    .set((set) => ({ next_at: set.ref("later.nextAt") }))
+    .whereRef("lanes.id", "=", "later.id"),
+)
 
 export interface MayBeClaimable {
   readonly laneId: number
@@ -165,11 +161,9 @@ export const anyLaneIsLater = async (session: Session, jobs: ReadonlyArray<MayBe
 
 /**
  * Lowers `next_at` of lanes to when these jobs become claimable. Runs last in a transaction, after it locked the lanes (KEY
- * SHARE): a concurrent `settle_lanes` has either finished, and this sees its result, or skips the lane. Lanes that change are
- * locked in the order of their ids first, to avoid deadlocks.
+ * SHARE): a concurrent `settle_lanes` has either finished, and this sees its result, or skips the lane. Only earlier times are written, so
+ * creating and extending rarely write here.
  */
 export const mayBeClaimableAt = async (tx: Session, jobs: ReadonlyArray<MayBeClaimable>): Promise<void> => {
-  const times = earliestOf(jobs)
-  if (times.length === 0 || (await tx.batch(lockLanes, times)).length === 0) return
-  await tx.runBatch(lowerNextAt, times)
+  await tx.runBatch(lowerNextAt, earliestOf(jobs))
 }

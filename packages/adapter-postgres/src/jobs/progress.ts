@@ -84,9 +84,11 @@ export const extendLeases = async (
   )
   if (written !== leases.size) throw new TypeError("a lease that was locked did not move")
   // If the lease had ended, the lane's `next_at` may have been raised or cleared.
-  await mayBeClaimableAt(
-    tx,
-    [...leases.values()].map(({ laneId, state }) => ({ laneId, claimableAt: state.claimableAt })),
+  tx.commitWith(
+    mayBeClaimableAt(
+      tx,
+      [...leases.values()].map(({ laneId, state }) => ({ laneId, claimableAt: state.claimableAt })),
+    ),
   )
   return outcomes
 }

@@ -171,10 +171,10 @@ const returnToQueue = async (
     runOn(tx, (common) => keepAttempts(common, attempts)),
     keepWaits(tx, waits),
     runOn(tx, (common) => keepParked(common, parked)),
-  )
-  await mayBeClaimableAt(
-    tx,
-    all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+    mayBeClaimableAt(
+      tx,
+      all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+    ),
   )
   return outcomes
 }

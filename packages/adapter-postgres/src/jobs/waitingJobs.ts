@@ -171,8 +171,8 @@ export const eventStates = async (
   const parents = rows.filter(({ reason }) => reason === "children")
   const awaiting = rows.filter(({ reason }) => reason === "signal")
   const dependents = rows.filter(({ reason }) => reason === "after")
-  await tx.runBatch(lockParents, parents)
-  await tx.batch(lockParked, dependents)
+  // Sent first, and answered with the rest: the server counts once it has the locks.
+  const locks = [tx.runBatch(lockParents, parents), tx.batch(lockParked, dependents)]
   const [counts, present, prerequisites] = await Promise.all([
     tx.batch(
       unfinishedChildren,
@@ -183,6 +183,7 @@ export const eventStates = async (
       awaiting.map(({ seq, subject }) => ({ seq, name: subject })),
     ),
     tx.batch(unfinishedPrerequisites, dependents),
+    ...locks,
   ])
   const prerequisitesOf = new Map(prerequisites.map((row) => [row.seq, row]))
   const unfinishedOf = new Map(counts.map(({ count, label }) => [label, count]))
@@ -281,10 +282,12 @@ export const rescheduleJobs = async (
   await changePriorities(tx, priorities)
   const all = [...moves.values()]
   if (all.length === 0) return outcomes
-  tx.commitWith(moveJobs(tx, all))
-  await mayBeClaimableAt(
-    tx,
-    all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+  tx.commitWith(
+    moveJobs(tx, all),
+    mayBeClaimableAt(
+      tx,
+      all.map(({ from, to }) => ({ laneId: from.laneId, claimableAt: to.claimableAt })),
+    ),
   )
   return outcomes
 }
