@@ -128,6 +128,12 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
         ),
       )
   },
+  appendChunks: async () => {
+    await create(10)
+    const { claims } = await claim(10)
+    const items = claims.map(({ job, token }) => ({ jobId: job.id, token, attempt: 1, first: 0, values: ["a", "b"] }))
+    return () => Effect.runPromise(opened.stores.jobs.appendChunks(items))
+  },
   deferJobs: async () => {
     await create(10)
     const { claims } = await claim(10)
@@ -168,6 +174,7 @@ const limits: ReadonlyArray<readonly [verb: string, statements: number, roundTri
   // One transaction: it begins, ends the jobs, reads facts, and adds jobs before its commit.
   ["completeJobs with follow-ups", 8, 5],
   ["checkpointJobs", 1, 1],
+  ["appendChunks", 1, 1],
   // One transaction: it locks the jobs as it begins, reads what they wait for, and commits with what it writes.
   ["deferJobs", 6, 2],
   ["deferJobs until signals", 8, 3],

@@ -129,9 +129,19 @@ const jobVerbs: ReadonlyArray<WritingVerb> = [
   },
   {
     name: "checkpointJobs",
+    commit: /checkpoints/,
     run: async ({ stores }) => {
       const claims = await claimed(stores)
       return () => stores.jobs.checkpointJobs(refs(claims).map((ref) => ({ ...ref, step: "heard", value: "a word" })))
+    },
+  },
+  {
+    name: "appendChunks",
+    commit: /chunks/,
+    run: async ({ stores }) => {
+      const claims = await claimed(stores)
+      const items = refs(claims).map((ref) => ({ ...ref, attempt: 1, first: 0, values: ["a", "b"] }))
+      return () => stores.jobs.appendChunks(items)
     },
   },
   {
