@@ -9,9 +9,12 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
   message: Schema.String,
   /** 1: the command failed. 2: it was used incorrectly. */
   exitCode: Schema.Literals([exitFailed, exitUsage]),
+  /** The part of the message that says what to do, such as "set KILN_DATABASE_POOLER=transaction", if there is one. */
+  advice: Schema.optionalKey(Schema.String),
 }) {}
 
-export const failed = (message: string): CommandFailed => new CommandFailed({ message, exitCode: exitFailed })
+export const failed = (message: string, advice?: string): CommandFailed =>
+  new CommandFailed({ message, exitCode: exitFailed, ...(advice !== undefined && { advice }) })
 export const misused = (message: string): CommandFailed => new CommandFailed({ message, exitCode: exitUsage })
 
 /** Returns the message of a cause, without its stack. */

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
-import { causeMessage, codesOf, type CommandFailed } from "../CommandFailed.ts"
+import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 import type { DatabasePlace } from "../database/DatabasePlace.ts"
-import { adviceIn, databaseProblem } from "../database/databaseProblem.ts"
+import { databaseProblem } from "../database/databaseProblem.ts"
 import { ageText, type Check, problem, skipped } from "./Check.ts"
 import { Examination } from "./Examination.ts"
 
@@ -20,16 +20,19 @@ export interface Look<R> {
   readonly run: Effect.Effect<ReadonlyArray<Check>, StoreUnavailable | BlobUnavailable | CommandFailed, R>
 }
 
-const failureOf = (database: DatabasePlace, error: StoreUnavailable | BlobUnavailable | CommandFailed): string => {
+const failureOf = (
+  database: DatabasePlace,
+  error: StoreUnavailable | BlobUnavailable | CommandFailed,
+): CommandFailed => {
   switch (error._tag) {
     case "StoreUnavailable":
-      return databaseProblem(database, error.cause).message
+      return databaseProblem(database, error.cause)
     case "BlobUnavailable":
       // Files in the database.
-      if (codesOf(error.cause).includes("42501")) return databaseProblem(database, error.cause).message
-      return `the blob store cannot be used: ${causeMessage(error.cause)}`
+      if (codesOf(error.cause).includes("42501")) return databaseProblem(database, error.cause)
+      return failed(`the blob store cannot be used: ${causeMessage(error.cause)}`)
     case "CommandFailed":
-      return error.message
+      return error
   }
 }
 
@@ -50,14 +53,14 @@ const unavailable = (
       summary: "the database did not answer in time, probably because another session has locked a table",
       remedy: "kiln doctor --only upkeep names the session and how to end it",
     })
-  const summary = failureOf(database, error)
+  const { advice, message } = failureOf(database, error)
   const isAboutBlobs = error._tag === "BlobUnavailable" || (error._tag === "CommandFailed" && name === "blobs")
   const usualRemedy = isAboutBlobs
     ? "correct KILN_BLOBS or its credentials, or mount its disk"
     : database._tag === "Sqlite"
       ? "see whether the disk works and this user may read the file"
       : "start the server, or correct DATABASE_URL"
-  return problem(name, { summary, remedy: `${adviceIn(summary) ?? usualRemedy}, then run kiln doctor again` })
+  return problem(name, { summary: message, remedy: `${advice ?? usualRemedy}, then run kiln doctor again` })
 }
 
 const tookTooLong = ({ limitMs, name }: Pick<Look<never>, "name" | "limitMs">): Check =>
