@@ -137,21 +137,38 @@ const verbs: Readonly<Record<string, () => Promise<() => Promise<unknown>>>> = {
   deferJobs: async () => {
     await create(10)
     const { claims } = await claim(10)
-    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 3_600_000, countsAsFailure: false }))
+    const items = claims.map((one) => ({
+      jobId: one.job.id,
+      token: one.token,
+      delayMs: 3_600_000,
+      countsAsFailure: false,
+    }))
     return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
   },
   "deferJobs until signals": async () => {
     await create(10)
     const { claims } = await claim(10)
     const park = { reason: "signal", subject: "approved" } as const
-    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 0, countsAsFailure: false, park }))
+    const items = claims.map((one) => ({
+      jobId: one.job.id,
+      token: one.token,
+      delayMs: 0,
+      countsAsFailure: false,
+      park,
+    }))
     return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
   },
   "deferJobs until children end": async () => {
     await create(10)
     const { claims } = await claim(10)
     const park = { reason: "children", subject: "each" } as const
-    const items = claims.map((one) => ({ jobId: one.job.id, token: one.token, delayMs: 0, countsAsFailure: false, park }))
+    const items = claims.map((one) => ({
+      jobId: one.job.id,
+      token: one.token,
+      delayMs: 0,
+      countsAsFailure: false,
+      park,
+    }))
     return () => Effect.runPromise(opened.stores.jobs.deferJobs(items))
   },
 }
