@@ -319,6 +319,10 @@ describe("kiln restore --check", () => {
   it("says that there is no backup, and rejects wrong options", async () => {
     using lab = await arrange()
     expect(await refusalOf(["restore", lab.directory, "--check"], {}, 1)).toContain("contains no complete backup")
+    // A directory that cannot be read may contain backups.
+    const file = join(lab.scratch, "file")
+    writeFileSync(file, "")
+    expect(await refusalOf(["restore", file, "--check"], {}, 1)).toContain(`cannot use the backup ${file}: ENOTDIR`)
     mkdirSync(join(lab.directory, "generations/20260101T000000000Z.partial"), { recursive: true })
     expect(await refusalOf(["restore", lab.directory, "--check"], {}, 1)).toContain("contains no complete backup")
     await backUp(lab.directory, lab.env)
