@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Flag from "effect/cli/Flag"
+import * as Schema from "effect/Schema"
+import { causeMessage, codesOf, type CommandFailed, failed } from "./CommandFailed.ts"
 import { ProcessIo } from "./ProcessIo.ts"
 
 /** `--json`, accepted by every command. */
@@ -8,8 +10,30 @@ export const Json = GlobalFlag.Setting("json")({
   flag: Flag.Boolean("json").pipe(Flag.withDescription("Print only one JSON document"), Flag.withDefault(false)),
 })
 
-/** Writes a result to standard output, bypassing the log. */
-export const print = (text: string): Effect.Effect<void> => Effect.map(ProcessIo, ({ write }) => write(`${text}\n`))
+/** The reader of standard output has closed it. */
+export class ReaderGone extends Schema.TaggedError<ReaderGone>()("ReaderGone", {}) {}
+
+/** Error codes of a closed pipe or socket; the last one is for writes after that. */
+const gone = new Set(["EPIPE", "ECONNRESET", "ERR_STREAM_DESTROYED"])
+
+/** Writes to standard output, and waits for a slow reader. */
+export const writeOut = (text: string): Effect.Effect<void, ReaderGone | CommandFailed> =>
+  Effect.flatMap(ProcessIo, ({ write }) =>
+    Effect.callback((resume) =>
+      write(text, (error) => {
+        if (error == null) return resume(Effect.void)
+        const isGone = codesOf(error).some((code) => gone.has(code))
+        resume(Effect.fail(isGone ? new ReaderGone() : failed(`cannot write the output: ${causeMessage(error)}`)))
+      }),
+    ),
+  )
+
+/**
+ * Writes a result to standard output, bypassing the log. Fails if it cannot be written, as on a full disk: a secret is shown only
+ * once. A reader that stops early, like `head`, is not a failure.
+ */
+export const print = (text: string): Effect.Effect<void, CommandFailed> =>
+  Effect.catchTag(writeOut(`${text}\n`), "ReaderGone", () => Effect.void)
 
 /** Writes a result: one JSON document with `--json`, otherwise text. */
 export const answer = (result: { readonly json: object; readonly text: string }) =>

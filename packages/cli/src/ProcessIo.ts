@@ -4,8 +4,8 @@ import type { Environment } from "./settings/settingFiles.ts"
 /** The parts of the process that a command uses. Tests provide their own, so that they need no process per command. */
 export interface ProcessIo {
   readonly environment: Environment
-  /** Writes to standard output. */
-  readonly write: (text: string) => void
+  /** Writes to standard output. `written` is called once the text is written, or with the error that prevented it. */
+  readonly write: (text: string, written?: (error?: Error | null) => void) => void
   /** Writes to standard error. */
   readonly writeError: (text: string) => void
   /** Reads standard input to its end. Fails with what the stream failed with. */
@@ -33,7 +33,7 @@ const readInput = async (maxLength: number = usualInput): Promise<string> => {
 export const ProcessIo = Context.Reference<ProcessIo>("@kiln/cli/ProcessIo", {
   defaultValue: () => ({
     environment: process.env,
-    write: (text) => void process.stdout.write(text),
+    write: (text, written) => void process.stdout.write(text, written),
     writeError: (text) => void process.stderr.write(text),
     readInput,
     inputIsTerminal: process.stdin.isTTY,

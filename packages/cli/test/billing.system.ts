@@ -277,7 +277,7 @@ describe.each([
     expect(read.stdout.split("\r\n")).toHaveLength(3)
     expect(read.stderr).toMatch(/^(The export ends at .*\n)?exit 0\n$/)
     const full = await inShell(args, "> /dev/full", store.environment)
-    expect(full.stderr).toMatch(/^kiln: cannot write the export: ENOSPC.*\nexit 1\n$/)
+    expect(full.stderr).toMatch(/^kiln: cannot write the output: ENOSPC.*\nexit 1\n$/)
   })
 
   // Only of a server can be told what it was asked.

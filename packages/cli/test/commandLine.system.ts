@@ -63,6 +63,23 @@ describe("kiln beside a server", () => {
       expect((await run(args, env)).exit).toBe(0)
   })
 
+  it("fails if its result cannot be written, because a secret is shown only once", async () => {
+    using data = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    expect((await run(["project", "create", "acme", "--init"], env)).exit).toBe(0)
+    await using key = new KilnProcess(
+      ["key", "create", "--project", "acme", "--mode", "test", "--scope", "audio.create"],
+      env,
+      {
+        inside: ["sh", "-c", 'sh -c "$0" > /dev/full'],
+      },
+    )
+    expect(await key.ended()).toMatchObject({
+      exit: 1,
+      stderr: expect.stringMatching(/^kiln: cannot write the output: ENOSPC/),
+    })
+  })
+
   it("completes its commands in a shell", async () => {
     const { exit, stdout } = await run(["--completions", "bash"])
     expect(exit).toBe(0)

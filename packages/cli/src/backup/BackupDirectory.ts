@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
+import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 import { generationsOf, isGenerationName } from "./backupMarker.ts"
 
 // A backup directory:
@@ -86,8 +86,15 @@ const readGeneration = (directory: string, name: string): Generation => {
   }
 }
 
-const namesIn = (directory: string): ReadonlyArray<string> =>
-  existsSync(generationsOf(directory)) ? readdirSync(generationsOf(directory)).toSorted() : []
+/** Only a missing directory has no names: one that this user may not read can contain any. */
+const namesIn = (directory: string): ReadonlyArray<string> => {
+  try {
+    return readdirSync(generationsOf(directory)).toSorted()
+  } catch (cause) {
+    if (codesOf(cause).includes("ENOENT")) return []
+    throw cause
+  }
+}
 
 /** Lists the complete generations, oldest first: their names are their times. Fails if a manifest is damaged. */
 export const listGenerations = (directory: string): Effect.Effect<ReadonlyArray<Generation>, CommandFailed> =>

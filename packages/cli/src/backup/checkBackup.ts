@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { inspectSqlite, SqliteStores } from "@kiln/adapter-sqlite"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { BlobStore, JobDirectory, KeyDirectory, type StoreInspection, Switchboard } from "@kiln/core/ports"
@@ -10,7 +11,8 @@ import { listSigningKeys } from "@kiln/http"
 import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
 import { type Check, counted, ok, problem } from "../doctor/Check.ts"
 import { checkBlobs } from "../doctor/checkBlobs.ts"
-import { blobListFile, databaseFile, type Generation, onFiles, readBlobKeys, sha256Of } from "./BackupDirectory.ts"
+import { sizeOf } from "../Output.ts"
+import { blobListFile, databaseFile, type Generation, readBlobKeys, sha256Of } from "./BackupDirectory.ts"
 import { openBlobsIn } from "./takeBackup.ts"
 
 type Looked = Effect.Effect<Check, CommandFailed | StoreUnavailable | BlobUnavailable>
@@ -87,16 +89,30 @@ const checkRecords = (directory: string, generation: Generation) =>
     Effect.catch((error) => Effect.succeed([failedCheck("integrity", error)])),
   )
 
+/** Copies the database into a directory for temporary files, while the scope is open. */
+const scratchCopy = ({ path }: Generation) =>
+  Effect.gen(function* () {
+    const scratch = yield* Effect.acquireRelease(
+      Effect.try(() => mkdtempSync(join(tmpdir(), "kiln-restore-"))),
+      (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
+    )
+    const copy = join(scratch, databaseFile)
+    yield* Effect.try(() => copyFileSync(join(path, databaseFile), copy))
+    return copy
+  })
+
 /** Opens a scratch copy as a server does, and reads through every port. */
-const checkOpening = ({ path }: Generation): Looked =>
+const checkOpening = (generation: Generation): Looked =>
   Effect.scoped(
     Effect.gen(function* () {
-      const scratch = yield* Effect.acquireRelease(
-        onFiles(path, () => mkdtempSync(join(tmpdir(), "kiln-restore-"))),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
-      )
-      const copy = join(scratch, databaseFile)
-      yield* onFiles(path, () => copyFileSync(join(path, databaseFile), copy))
+      const copied = yield* Effect.result(scratchCopy(generation))
+      // The checksum was read before, so the backup is not the reason.
+      if (Result.isFailure(copied))
+        return problem("opening", {
+          summary: `not checked, because the database cannot be copied to ${tmpdir()}: ${causeMessage(copied.failure.cause)}`,
+          remedy: `set TMPDIR to a directory with room for ${sizeOf(generation.manifest.database.bytes)}, and check again`,
+        })
+      const copy = copied.success
       return yield* Effect.gen(function* () {
         const { jobs } = yield* (yield* JobDirectory).listJobs({ limit: 100 })
         yield* (yield* JobDirectory).readJobs(jobs.map(({ id }) => id))

@@ -1,10 +1,9 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { JobStore, type LedgerPage } from "@kiln/core/ports"
-import { causeMessage, codesOf, type CommandFailed, failed, misused } from "../CommandFailed.ts"
-import { Json } from "../Output.ts"
+import { misused } from "../CommandFailed.ts"
+import { Json, writeOut } from "../Output.ts"
 import { withStores } from "../withStores.ts"
 import { type BillingFormat, billingFormats } from "./billingFormats.ts"
 import { momentOf } from "./billingMoment.ts"
@@ -73,22 +72,6 @@ const billingExport = Command.make("export", flags, ({ format, ...given }) =>
     { command: "kiln billing export --from 2026-11-01 --to 2026-12-01 --format csv", description: "November" },
   ]),
 )
-
-/** The reader of standard output has closed it. */
-class ReaderGone extends Schema.TaggedError<ReaderGone>()("ReaderGone", {}) {}
-
-/** Error codes of a closed pipe or socket; the last one is for writes after that. */
-const gone = new Set(["EPIPE", "ECONNRESET", "ERR_STREAM_DESTROYED"])
-
-/** Writes to standard output with backpressure: waits for a slow reader. */
-const writeOut = (text: string): Effect.Effect<void, ReaderGone | CommandFailed> =>
-  Effect.callback((resume) => {
-    process.stdout.write(text, (error) => {
-      if (error == null) return resume(Effect.void)
-      const isGone = codesOf(error).some((code) => gone.has(code))
-      resume(Effect.fail(isGone ? new ReaderGone() : failed(`cannot write the export: ${causeMessage(error)}`)))
-    })
-  })
 
 export const billingCommand = Command.make("billing").pipe(
   Command.withDescription("Read the ledger of live jobs"),

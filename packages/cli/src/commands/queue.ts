@@ -119,7 +119,7 @@ const stats = Command.make("stats", { project: projectFlag }, ({ project }) =>
   ),
 ).pipe(
   Command.withDescription(
-    "Count jobs by type and mode: ready to start, running, between two attempts, delayed, and finished within 24 hours",
+    "Count jobs by type and mode: ready to start, running, between two attempts or parked, delayed, and finished within 24 hours",
   ),
 )
 

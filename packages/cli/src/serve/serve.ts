@@ -71,7 +71,9 @@ const announce = (settings: Settings, asJson: boolean) =>
     const key = yield* firstKey(settings.firstKey, asJson || process.stdout.isTTY)
     const docs = settings.http.pages ? `${url}/docs` : undefined
     const json = { url, docs_url: docs ?? null, first_key: typeof key === "object" ? key : null }
-    yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key }))
+    yield* print(asJson ? JSON.stringify(json) : banner({ url, docs, firstKey: key })).pipe(
+      Effect.catch(({ message }) => Effect.logWarning(message)),
+    )
   }).pipe(Effect.catchTag("StoreUnavailable", (error) => Effect.fail(databaseSilent(error))))
 
 /**

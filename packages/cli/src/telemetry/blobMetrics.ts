@@ -40,8 +40,10 @@ const measured = <A, E, R>(operation: string, effect: Effect.Effect<A, E, R>): E
 /** Provides the blob store again, with its operations measured. */
 export const layerMeasuredBlobs: Layer.Layer<BlobStore, never, BlobStore> = Layer.effect(
   BlobStore,
-  Effect.map(BlobStore, (store) =>
-    BlobStore.of({
+  Effect.map(BlobStore, (store) => {
+    // The series of failures begin at 0, so that the first ones are visible as an increase.
+    for (const operation of ["put", "open", "remove"]) operations.record([operation, "failed"], 0)
+    return BlobStore.of({
       ...store,
       put: (key, content, options) =>
         Effect.map(measured("put", store.put(key, content, options)), (info) => {
@@ -50,6 +52,6 @@ export const layerMeasuredBlobs: Layer.Layer<BlobStore, never, BlobStore> = Laye
         }),
       open: (key, range) => measured("open", store.open(key, range)),
       remove: (prefix) => measured("remove", store.remove(prefix)),
-    }),
-  ),
+    })
+  }),
 )

@@ -46,19 +46,24 @@ const queueRows = ({ overview: { queues, recent } }: Picture): ReadonlyArray<Rea
   })
 }
 
-const headings = [
+/** `perHour`: the finished jobs are all of an hour. Otherwise, they are the newest of them, and `since` tells of what time. */
+const headings = (perHour: boolean) => [
   "TYPE",
   "MODE",
   "READY",
   "OLDEST",
   "RUN",
   "LATER",
-  "DONE/H",
-  "FAILED/H",
+  perHour ? "DONE/H" : "DONE",
+  perHour ? "FAILED/H" : "FAILED",
   "WAITED P50/P95",
   "RAN P50/P95",
   "",
 ]
+
+/** A minute is recorded at its end. An older one says nothing about now: no server records any more. */
+const isLatest = ({ at }: Picture["history"]["points"][number], now: string): boolean =>
+  Date.parse(now) / 1_000 - at < 180
 
 const spendingLine = (spent: Picture["overview"]["spending"][number]): string => {
   const caps = [
@@ -79,21 +84,24 @@ export const frame = (picture: Picture, columns: number): ReadonlyArray<string> 
   const { history, overview } = picture
   const { findings, providers, recent, spending, workers } = overview
   const minutes = history.points.slice(-30)
-  const latest = minutes.at(-1)
+  const latest = minutes.findLast((minute) => isLatest(minute, overview.at))
   const slots = workers.reduce((sum, worker) => sum + (worker.slots ?? 0), 0)
   const lines = [
     `kiln top  ${overview.at}  ${workers.length} ${workers.length === 1 ? "worker" : "workers"}, ${slots} slots`,
-    `done ${latest?.done ?? 0}/min ${sparkline(minutes.map(({ done }) => done))}  failed ${latest?.failed ?? 0}/min ${sparkline(minutes.map(({ failed }) => failed))}`,
+    `done ${latest?.done ?? "-"}/min ${sparkline(minutes.map(({ done }) => done))}  failed ${latest?.failed ?? "-"}/min ${sparkline(minutes.map(({ failed }) => failed))}`,
+    ...(recent.complete ? [] : [`only the last ${recent.jobs} finished jobs are counted, since ${recent.since}`]),
     "",
-    ...formatTable(headings, queueRows(picture), "no unfinished jobs, and none that finished within an hour").split(
-      "\n",
-    ),
+    ...formatTable(
+      headings(recent.complete),
+      queueRows(picture),
+      "no unfinished jobs, and none that finished within an hour",
+    ).split("\n"),
     ...section(
       "FINDINGS",
       (findings ?? []).map(({ remedy, summary }) => (remedy === null ? summary : `${summary}: ${remedy}`)),
     ),
     ...section(
-      "FAILURES (1 H)",
+      recent.complete ? "FAILURES (1 H)" : "FAILURES",
       recent.failures.slice(0, 8).map(({ count, error_code, type }) => `${count} ${type} ${error_code}`),
     ),
     ...section(

@@ -18,7 +18,7 @@ import { inspectSqlite } from "@kiln/adapter-sqlite"
 import { BlobStore } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { temporaryDirectory } from "@kiln/service-lab"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { takeBackup } from "../../src/backup/takeBackup.ts"
@@ -287,6 +287,17 @@ describe("kiln restore --check", () => {
       writeFileSync(path, before, { mode: 0o600 })
     }
     expect(await check(lab.directory)).toMatchObject({ exit: 0 })
+
+    // A place without room is no reason to distrust the backup.
+    vi.stubEnv("TMPDIR", join(lab.scratch, "missing"))
+    const { exit, report } = await check(lab.directory)
+    vi.unstubAllEnvs()
+    expect(exit).toBe(1)
+    expect(report.checks.at(-1)).toMatchObject({
+      name: "opening",
+      summary: expect.stringMatching(/^not checked, because the database cannot be copied to .*missing: ENOENT/),
+      remedy: expect.stringMatching(/^set TMPDIR to a directory with room for \d/),
+    })
   })
 
   it("finds damage that the checksums were made of", async () => {
@@ -319,6 +330,10 @@ describe("kiln restore --check", () => {
   it("says that there is no backup, and rejects wrong options", async () => {
     using lab = await arrange()
     expect(await refusalOf(["restore", lab.directory, "--check"], {}, 1)).toContain("contains no complete backup")
+    // A directory that cannot be read may contain backups.
+    const file = join(lab.scratch, "file")
+    writeFileSync(file, "")
+    expect(await refusalOf(["restore", file, "--check"], {}, 1)).toContain(`cannot use the backup ${file}: ENOTDIR`)
     mkdirSync(join(lab.directory, "generations/20260101T000000000Z.partial"), { recursive: true })
     expect(await refusalOf(["restore", lab.directory, "--check"], {}, 1)).toContain("contains no complete backup")
     await backUp(lab.directory, lab.env)

@@ -25,6 +25,21 @@ describe("kiln top", () => {
 
     const { history, ...overview } = fromStore
     for (const line of frame({ history, overview }, 40)) expect([...line].length).toBeLessThanOrEqual(40)
+    expect(stdout).toMatch(/DONE\/H +FAILED\/H/)
+
+    // Only the newest jobs are read, which is not an hour of a busy installation.
+    const busy = { ...overview, recent: { ...overview.recent, jobs: 2_000, complete: false } }
+    const text = frame({ history, overview: busy }, Infinity).join("\n")
+    expect(text).toContain(`only the last 2000 finished jobs are counted, since ${busy.recent.since}\n`)
+    expect(text).not.toMatch(/\/H\b|1 H/)
+
+    const at = Date.parse(overview.at) / 1_000
+    const recorded = (age: number) => {
+      const point = { at: at - age, ready: 0, running: 0, waiting: 0, oldest_ready_seconds: 0, done: 7, failed: 0 }
+      return frame({ history: { ...history, points: [point] }, overview }, Infinity)[1]
+    }
+    expect(recorded(60)).toMatch(/^done 7\/min .* failed 0\/min/)
+    expect(recorded(600)).toMatch(/^done -\/min .* failed -\/min/)
 
     const asked: Array<string | undefined> = []
     const server = createServer((request, response) => {

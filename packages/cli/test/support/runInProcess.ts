@@ -22,7 +22,10 @@ export const runInProcess = async (
   let [stdout, stderr] = ["", ""]
   const io: ProcessIo = {
     environment,
-    write: (text) => (stdout += text),
+    write: (text, written) => {
+      stdout += text
+      written?.()
+    },
     writeError: (text) => (stderr += text),
     readInput: () => Promise.resolve(input),
     inputIsTerminal: false,

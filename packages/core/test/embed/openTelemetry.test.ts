@@ -334,6 +334,7 @@ describe("metrics", () => {
       "kiln_jobs_completed_total kind=echo mode=sandbox": 1,
       "kiln_jobs_failed_total kind=echo mode=sandbox error_code=quota_used_up": 1,
       "kiln_attempts_started_total kind=echo mode=sandbox": 2,
+      "kiln_leases_lost_total kind=echo mode=sandbox reason=lease_lost": 0,
       "kiln_attempt_duration_seconds kind=echo mode=sandbox outcome=done": 1,
       "kiln_attempt_duration_seconds kind=echo mode=sandbox outcome=failed": 1,
       "kiln_job_waiting_seconds kind=echo mode=sandbox": 2,
@@ -355,6 +356,7 @@ describe("metrics", () => {
         await sleep("a", 10)
         await sleep("b", 10)
       },
+      onFinished: () => Promise.resolve(),
     })
     const settings = { pollIntervalMs: 10 }
     const parts = { store: memoryStore(), kinds: [nap], log: false, telemetry: openTelemetry(api), settings } as const
@@ -363,6 +365,7 @@ describe("metrics", () => {
     await engine.wait(await engine.submit("nap", {}, { after: [first] }))
     expect(Object.fromEntries(await collect())).toMatchObject({
       "kiln_job_waiting_seconds kind=nap mode=sandbox": 2,
+      "kiln_delivery_calls_total kind=nap outcome=given_up": 0,
     })
     await engine.stop()
     await provider.shutdown()

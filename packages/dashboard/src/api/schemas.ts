@@ -145,7 +145,7 @@ export const History = Struct({
       at: Int.annotate({ description: "Unix seconds." }),
       ready: Int,
       running: Int,
-      waiting: Int.annotate({ description: "Delayed jobs, and those between two attempts." }),
+      waiting: Int.annotate({ description: "Delayed and parked jobs, and those between two attempts." }),
       oldest_ready_seconds: Finite,
       done: Int,
       failed: Int,

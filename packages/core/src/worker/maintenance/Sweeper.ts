@@ -157,7 +157,8 @@ export const expireWhileHolding = (
   Effect.gen(function* () {
     const { leaseDurationMs, sweepIntervalMs } = yield* EngineConfig
     const lingerMs = Math.max(leaseDurationMs / 3, sweepIntervalMs)
-    const expire = Effect.catchCause(expireOverdue, (cause) => Effect.logWarning("sweep failed: expire", cause))
+    const outage = makeOutageLog("looking for overdue jobs")
+    const expire = Effect.tap(expireOverdue, () => outage.worked).pipe(Effect.catchCause(outage.failed))
     for (let idleMs = Infinity; ;) {
       yield* Effect.sleep(sweepIntervalMs)
       idleMs = holds() ? 0 : idleMs + sweepIntervalMs

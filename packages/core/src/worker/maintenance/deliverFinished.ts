@@ -86,6 +86,7 @@ export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirect
   Effect.gen(function* () {
     const handlers = yield* FinishHandlers
     if (handlers.size === 0) return
+    yield* tellBackground((meter) => meter.delivers(handlers.keys()))
     const events = yield* JobEvents
     const due = Latch.makeUnsafe(false)
     const listening = Effect.sync(() =>

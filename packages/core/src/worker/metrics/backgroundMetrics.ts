@@ -7,12 +7,16 @@ import type { MetricFamilies } from "./MetricFamilies.ts"
 /** The outcome of a due schedule. `missed`: its due ticks got no job. `skipped`: the last job is unfinished. `refused`: the job is tried again. */
 export type TickOutcome = "submitted" | "missed" | "skipped" | "refused"
 
+const deliveryOutcomes = ["confirmed", "failed", "given_up"] as const
+
 /** The outcome of a call of `onFinished`. `given_up`: it failed for the last time. */
-export type DeliveryOutcome = "confirmed" | "failed" | "given_up"
+export type DeliveryOutcome = (typeof deliveryOutcomes)[number]
 
 /** Measures what this process does for schedules and finished jobs. It must be quick, and must not throw. */
 export interface BackgroundMeter {
   readonly ticked: (kind: string, outcome: TickOutcome) => void
+  /** This process calls `onFinished` of these kinds: their series begin at 0, so that the first call is visible as an increase. */
+  readonly delivers: (kinds: Iterable<string>) => void
   readonly delivered: (kind: string, outcome: DeliveryOutcome) => void
 }
 
@@ -45,6 +49,9 @@ export const backgroundMeter = (families: MetricFamilies): BackgroundMeter => {
   )
   return {
     ticked: (kind, outcome) => ticks.record([kind, outcome], 1),
+    delivers: (kinds) => {
+      for (const kind of kinds) for (const outcome of deliveryOutcomes) calls.record([kind, outcome], 0)
+    },
     delivered: (kind, outcome) => calls.record([kind, outcome], 1),
   }
 }

@@ -46,10 +46,17 @@ export const jobMetrics = (families: MetricFamilies): JobMetrics => {
     "kind",
     "mode",
   )
-  return { attemptMeter: attemptMeter(families, attempts), countJobs: countJobs(families, attempts) }
+  const lost = families.counter(
+    "kiln_leases_lost_total",
+    "Attempts that lost their lease. stalled: this process was blocked or suspended",
+    "kind",
+    "mode",
+    "reason",
+  )
+  return { attemptMeter: attemptMeter(families, attempts, lost), countJobs: countJobs(families, attempts, lost) }
 }
 
-const attemptMeter = (families: MetricFamilies, attempts: MetricFamily): AttemptMeter => {
+const attemptMeter = (families: MetricFamilies, attempts: MetricFamily, lost: MetricFamily): AttemptMeter => {
   const waiting = families.histogram(
     "kiln_job_waiting_seconds",
     "Time from when a job could start until its first attempt",
@@ -64,13 +71,6 @@ const attemptMeter = (families: MetricFamilies, attempts: MetricFamily): Attempt
     "kind",
     "mode",
     "outcome",
-  )
-  const lost = families.counter(
-    "kiln_leases_lost_total",
-    "Attempts that lost their lease. stalled: this process was blocked or suspended",
-    "kind",
-    "mode",
-    "reason",
   )
   const charges = families.counter("kiln_charges_total", "Charges that this process has recorded", "kind", "currency")
   const amounts = families.counter(
@@ -92,7 +92,7 @@ const attemptMeter = (families: MetricFamilies, attempts: MetricFamily): Attempt
   }
 }
 
-const countJobs = (families: MetricFamilies, attempts: MetricFamily): JobMetrics["countJobs"] => {
+const countJobs = (families: MetricFamilies, attempts: MetricFamily, lost: MetricFamily): JobMetrics["countJobs"] => {
   const created = families.counter(
     "kiln_jobs_created_total",
     "Jobs that this process has accepted. Repeated requests are not counted",
@@ -123,8 +123,10 @@ const countJobs = (families: MetricFamilies, attempts: MetricFamily): JobMetrics
     const events = yield* JobEvents
     // A series begins at 0, so that its first job is visible as an increase.
     for (const { name } of yield* installedKinds)
-      for (const mode of ["live", "sandbox"])
+      for (const mode of ["live", "sandbox"]) {
         for (const family of [created, completed, attempts]) family.record([name, mode], 0)
+        for (const reason of ["lease_lost", "stalled"]) lost.record([name, mode, reason], 0)
+      }
     yield* Effect.acquireRelease(
       Effect.sync(() =>
         events.listen((event) => {

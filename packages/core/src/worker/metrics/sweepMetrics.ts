@@ -25,8 +25,10 @@ export const measureSweep = <E, R>(sweep: string, work: Effect.Effect<number, E,
     const beganAt = yield* Clock.currentTimeMillis
     const exit = yield* Effect.exit(work)
     const endedAt = yield* Clock.currentTimeMillis
-    const outcome = Exit.isSuccess(exit) ? "done" : "failed"
-    yield* Metric.update(Metric.withAttributes(sweeps, { sweep, outcome }), 1)
+    const failed = Exit.isSuccess(exit) ? 0 : 1
+    // Both series exist from the first sweep on, so that the first failure is visible as an increase.
+    yield* Metric.update(Metric.withAttributes(sweeps, { sweep, outcome: "failed" }), failed)
+    yield* Metric.update(Metric.withAttributes(sweeps, { sweep, outcome: "done" }), 1 - failed)
     yield* Metric.update(Metric.withAttributes(seconds, { sweep }), Math.max(0, endedAt - beganAt) / 1_000)
     if (Exit.isSuccess(exit)) {
       yield* Metric.update(Metric.withAttributes(found, { sweep }), exit.value)
