@@ -1,4 +1,5 @@
 import { jobKind } from "@kiln/core"
+import type { StoreUnavailable } from "@kiln/core/domain"
 import { type Checkpoint, JobStore, storeAdapter } from "@kiln/core/ports"
 import { MemoryStores } from "@kiln/testing"
 import * as Context from "effect/Context"
@@ -18,7 +19,9 @@ const hanging = jobKind({
 })
 
 /** Memory stores that do something when the parent of hanging children has submitted them, before it keeps their number. */
-const storesWith = (submitted: (parent: Checkpoint, store: JobStore["Service"]) => Effect.Effect<unknown>) =>
+const storesWith = (
+  submitted: (parent: Checkpoint, store: JobStore["Service"]) => Effect.Effect<unknown, StoreUnavailable>,
+) =>
   storeAdapter(
     Layer.effectContext(
       Effect.map(Layer.build(Layer.fresh(MemoryStores.layer)), (built) => {
@@ -28,7 +31,7 @@ const storesWith = (submitted: (parent: Checkpoint, store: JobStore["Service"]) 
           ...store,
           checkpointJobs: (items) =>
             Effect.andThen(
-              Effect.forEach(items.filter(keepsCount), (item) => Effect.orDie(submitted(item, store))),
+              Effect.forEach(items.filter(keepsCount), (item) => submitted(item, store)),
               store.checkpointJobs(items),
             ),
         })
