@@ -226,12 +226,34 @@ describe("the calls that keep leases", () => {
       const canceled = leaseOf("canceled", leaseDurationMs)
       yield* Effect.forkScoped(checkClaims(bagOf()))
       yield* Effect.forkScoped(checkClaims(bagOf(held, canceled)))
-      yield* passTime("3500 millis")
+      yield* passTime("3300 millis")
       assert.deepStrictEqual([calls, held.isLost, canceled.isLost], [2, false, false])
-      yield* passTime("1 seconds")
+      yield* passTime("500 millis")
       assert.deepStrictEqual([calls, held.isLost, canceled.isRefused], [3, false, true])
     }).pipe(within({ stores, settings: { leaseDurationMs, claimCheckIntervalMs: 1_000 } }))
   })
+
+  it.effect(
+    "find a job that was canceled right after a check within the interval, though the store takes its time",
+    () => {
+      let isCanceled = false
+      const stores = storesWith(JobStore, () => ({
+        checkClaims: (items) => {
+          const answer = items.map(() => !isCanceled)
+          isCanceled = true
+          return Effect.as(Effect.sleep("90 millis"), answer)
+        },
+      }))
+      return Effect.gen(function* () {
+        const lease = leaseOf("canceled", leaseDurationMs)
+        yield* Effect.forkScoped(checkClaims(bagOf(lease)))
+        yield* passTime("800 millis")
+        assert.isTrue(isCanceled)
+        yield* passTime("1 seconds")
+        assert.isTrue(lease.isRefused)
+      }).pipe(within({ stores, settings: { leaseDurationMs, claimCheckIntervalMs: 1_000 } }))
+    },
+  )
 
   it("know a lease that the run limit has cut, though stores round", () => {
     const lease = leaseOf("last", leaseDurationMs - 2)

@@ -34,10 +34,13 @@ import { ranksOf } from "../migrations/initial/ranks.ts"
 import { retainedPart } from "./jobRow.ts"
 import { finishedKinds } from "./retention.ts"
 
-/** Whether a job has all labels of a JSON list. */
+/**
+ * Whether a job has all labels of a JSON list. An empty list is compared first: where the table of labels was never analyzed, each
+ * look at it may read it whole.
+ */
 export const hasLabels = (jobSeq: RawBuilder<number>, labels: RawBuilder<string>) =>
-  sql<boolean>`not exists (select from json_array_elements_text(${labels}::json) as wanted(label) where not exists (
-    select from "kiln".job_labels as own where own.job_seq = ${jobSeq} and own.label = wanted.label))`
+  sql<boolean>`(${labels}::text = '[]' or not exists (select from json_array_elements_text(${labels}::json) as wanted(label) where not exists (
+    select from "kiln".job_labels as own where own.job_seq = ${jobSeq} and own.label = wanted.label)))`
 
 type Question = { projectId: ProjectId | null; finishedWithinMs: number }
 

@@ -25,15 +25,12 @@ export const idsOfLabel = Effect.fnUntraced(function* (
   return ids
 })
 
-/** The unfinished children of a job, of all its steps. */
+/** The unfinished children of a job, of all its steps: those that never began, and the others. */
 export const unfinishedChildren = (directory: Directory, jobId: JobId) =>
-  Effect.map(
-    Effect.all([
-      idsOfLabel(directory, childLabel(jobId), "queued"),
-      idsOfLabel(directory, childLabel(jobId), "processing"),
-    ]),
-    (ids) => ids.flat(),
-  )
+  Effect.all({
+    queued: idsOfLabel(directory, childLabel(jobId), "queued"),
+    begun: idsOfLabel(directory, childLabel(jobId), "processing"),
+  })
 
 const unfinished: ReadonlySet<string> = new Set(["queued", "delayed", "processing"])
 

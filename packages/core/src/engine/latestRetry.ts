@@ -13,7 +13,7 @@ export const retriedBy = (idempotencyKey: string): JobId | undefined => {
 }
 
 /** Maximum number of retries of retries that are followed. */
-const maxRetries = 100
+export const maxRetries = 100
 
 /**
  * Returns the newest retry of a failed job: its retry, or the retry of that one, and so on. `undefined` if it was not retried or did not

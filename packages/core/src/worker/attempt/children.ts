@@ -4,11 +4,13 @@ import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "..
 import { askedFingerprint } from "../../domain/JobMetadata.ts"
 import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { KindUnknown } from "../../domain/Errors.ts"
+import { cancelChildren } from "../../engine/cancelJob.ts"
 import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
 import { KindBug } from "../../kinds/KindBug.ts"
-import type { JobDirectory, JobStore } from "../../ports/index.ts"
+import type { JobDirectory } from "../../ports/index.ts"
+import type { AttemptServices } from "./AttemptServices.ts"
 import { type ChildOutcomes, readChildrenOf, submitChildren } from "./retriedChildren.ts"
 import { refused } from "./refused.ts"
 import { shownCall } from "./Attempt.ts"
@@ -123,11 +125,17 @@ const checkMissing = (
 }
 
 /** The arguments for creating children. */
-export interface ChildServices {
-  readonly engine: Engine["Service"]
-  readonly directory: Directory
-  readonly fingerprint: Fingerprint["Service"]
-  readonly store: JobStore["Service"]
+export type ChildServices = Pick<AttemptServices, "engine" | "directory" | "fingerprint" | "store" | "context" | "fork">
+
+/**
+ * A parent that is canceled while it submits leaves children that its cancellation did not find. Cancels them in the background. If that
+ * fails, each is canceled when it begins.
+ */
+const cancelLeft = ({ context, directory, fork }: ChildServices, { id }: Job): void => {
+  const look = Effect.flatMap(directory.readJobs([id]), ([found]) =>
+    found?.errorCode === "canceled_by_operator" ? cancelChildren([id]) : Effect.void,
+  )
+  fork(Effect.provideContext(Effect.ignore(look), context))
 }
 
 /** What a parent needs when it is parked. */
@@ -215,16 +223,20 @@ export const awaitChildren = Effect.fnUntraced(function* (
       ),
     )
   const isShort = children.size < total
-  if (isShort) {
-    yield* checkMissing(step, count.known, total - children.size, job)
-    const missing = askedFor(job, parent, kind, requests).flatMap((request, index) =>
-      children.has(index) ? [] : { index, request },
-    )
-    const outcomes = yield* submitChildren(services, job, parent, missing)
-    yield* refusal(outcomes, requests, step, job, now)
-    for (const [index, outcome] of outcomes) if (Result.isSuccess(outcome)) children.set(index, outcome.success.job)
-  }
-  yield* count.keep(total)
+  const submitting = Effect.gen(function* () {
+    if (isShort) {
+      yield* checkMissing(step, count.known, total - children.size, job)
+      const missing = askedFor(job, parent, kind, requests).flatMap((request, index) =>
+        children.has(index) ? [] : { index, request },
+      )
+      const outcomes = yield* submitChildren(services, job, parent, missing)
+      yield* refusal(outcomes, requests, step, job, now)
+      for (const [index, outcome] of outcomes) if (Result.isSuccess(outcome)) children.set(index, outcome.success.job)
+    }
+    // Refused if the parent was canceled meanwhile.
+    yield* count.keep(total)
+  })
+  yield* Effect.onError(submitting, () => Effect.sync(() => cancelLeft(services, job)))
   const inOrder = requests.flatMap((_, index) => children.get(index) ?? [])
   const unfinished = inOrder.filter((child) => !isFinished(child))
   if (unfinished.length > 0) {

@@ -278,6 +278,9 @@ const beat = Effect.fnUntraced(function* (held: ReadonlyArray<HeldLease>, leaseD
   }
 })
 
+/** The part of `claimCheckIntervalMs` between two checks. The rest is for the answers of the store, so that the interval holds for both. */
+const pausePart = 0.8
+
 /**
  * Checks regularly whether the claims of this worker still hold, so that a canceled job stops soon in any process. Heartbeats
  * check too, but only every third of a lease. If the store does not answer, all claims are assumed to hold.
@@ -287,7 +290,7 @@ export const checkClaims: (leases: Bag<HeldLease>) => Effect.Effect<never, never
     const { claimCheckIntervalMs } = yield* EngineConfig
     const store = yield* JobStore
     while (true) {
-      yield* Effect.sleep(claimCheckIntervalMs)
+      yield* Effect.sleep(pausePart * claimCheckIntervalMs)
       const asked = [...leases]
       if (asked.length === 0) continue
       const holds = yield* store.checkClaims(asked.map(({ jobId, token }) => ({ jobId, token }))).pipe(

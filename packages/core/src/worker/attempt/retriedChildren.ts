@@ -41,6 +41,8 @@ export type ChildOutcomes = ReadonlyMap<number, JobOutcomes[number]>
 
 /** Jobs in one call that reads them. */
 const pageSize = 500
+/** Children that are submitted before the attempt looks whether it was canceled. */
+const submittedAtOnce = 1_000
 
 /** Reads the children of a step by the numbers of their requests. The retry of a child takes its place. */
 export const readChildrenOf = Effect.fnUntraced(function* (
@@ -75,8 +77,12 @@ export const submitChildren = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ChildOutcomes, StoreUnavailable> {
   const outcomes = new Map<number, JobOutcomes[number]>()
   const submit = Effect.fnUntraced(function* (children: ReadonlyArray<AskedChild>) {
-    const created = yield* services.engine.createJobs(children.map(({ request }) => request))
-    created.forEach((outcome, n) => outcomes.set(children[n]?.index ?? -1, outcome))
+    for (let from = 0; from < children.length; from += submittedAtOnce) {
+      const some = children.slice(from, from + submittedAtOnce)
+      // None is on its way to the store when an interrupted attempt looks for those that it left.
+      const created = yield* Effect.uninterruptible(services.engine.createJobs(some.map(({ request }) => request)))
+      created.forEach((outcome, n) => outcomes.set(some[n]?.index ?? -1, outcome))
+    }
   })
   const takeOver = Effect.fnUntraced(function* (
     children: ReadonlyArray<AskedChild>,
