@@ -64,14 +64,16 @@ describe.each(makeStores)(
 
     it("does not change a job that another process has finished", async () => {
       await using lab = await Lab.open(makeStore)
+      lab.hold("gate")
       const stopped = await lab.start()
       const other = await lab.start()
-      const jobId = await stopped.client.speak("wait@1:1500")
+      const jobId = await stopped.client.speak("gate@1")
       const { pid } = await lab.attemptBegun(jobId, 1)
       const [asleep, awake] = pid === stopped.pid ? [stopped, other] : [other, stopped]
       await stopBetweenCommits(lab, asleep)
       await awake.client.finished(jobId)
       const before = await lab.job(jobId)
+      lab.letGo("gate")
       asleep.kill("SIGCONT")
       await asleep.says(/lease lost/, "stderr")
       await expectWorking(lab, asleep)
