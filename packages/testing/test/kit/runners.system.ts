@@ -81,3 +81,9 @@ it.each([
   expect(output).toContain(`${peer} is not installed`)
   expect(status).toBe(1)
 })
+
+// npm installs no package whose optional peer has another version than the program's, and only the matchers need this one.
+it("can be installed beside an older vitest", () => {
+  const { peerDependencies } = createRequire(import.meta.url)("../../package.json")
+  expect(peerDependencies.vitest).toBe(">=3.0.0")
+})
