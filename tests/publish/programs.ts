@@ -101,3 +101,18 @@ export const countOverHttp = () => client.countWords.run({ text: "one two" })
 export const test = () => testEngine({ kinds: [kind] })
 export const post = webhook({ url: "https://example.com", secret: "whsec_" })
 `
+
+/** The same for a program with Effect, which npm finds although the program does not declare it. */
+export const exportsEffects = `
+import { waitForJob } from "@kiln/client/effect"
+import { Engine, Operator } from "@kiln/core/effect"
+import { Effect } from "effect"
+
+export const waitUntilDone = (poll: Parameters<typeof waitForJob>[0]) => waitForJob(poll)
+export const engine = Effect.gen(function* () {
+  return yield* Engine
+})
+export const operator = Effect.gen(function* () {
+  return yield* Operator
+})
+`

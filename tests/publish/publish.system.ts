@@ -19,6 +19,7 @@ import {
   asCommonJs,
   asJavaScript,
   exportsAll,
+  exportsEffects,
   importDoors,
   nameDoors,
   readmeExample,
@@ -115,7 +116,7 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
       project.write("main.ts", code)
       project.write("wrong.ts", `${code}\nawait engine.submit("speech_synthesis", { input: 1 })\n`)
       project.write("doors.ts", nameDoors(withoutVitest))
-      project.write("exports.ts", exportsAll)
+      project.write("exports.ts", installer === "npm" ? `${exportsAll}${exportsEffects}` : exportsAll)
       messages = project.compile("main.ts", "wrong.ts", "doors.ts", "exports.ts").filter((line) => !isOfOthers(line))
     })
     const inWrong = (line: string): boolean => line.startsWith("wrong.ts(")
