@@ -8,7 +8,7 @@ import type { JobReference } from "./JobStates.ts"
 import type { AboutFile, Source } from "./prepareFile.ts"
 import { randomHex } from "./random.ts"
 import { type FileBody, webBody } from "./sendUpload.ts"
-import { deadlineAfter, milliseconds } from "./timers.ts"
+import { type Deadline, deadlineAfter, milliseconds } from "./timers.ts"
 
 type Reference = JobReference<string>
 export type CreateJob = (fields: object, options: CreateOptions) => Promise<Reference>
@@ -17,7 +17,12 @@ interface Steps {
   readonly create: CreateJob
   readonly uploads: Client["uploads"]
   readonly jobs: {
-    readonly wait: (job: Reference, options: WaitOptions, onState: (state: State) => void) => Promise<State>
+    readonly wait: (
+      job: Reference,
+      options: WaitOptions,
+      onState: (state: State) => void,
+      limit?: Deadline,
+    ) => Promise<State>
   }
 }
 
@@ -41,9 +46,8 @@ export const makeRun =
   ({ create, jobs, uploads }: Steps, { kind, path, upload = "" }: ClientRoute) =>
   async (place: string, fields: object, options: RunOptions = {}, file?: FileBody): Promise<State> => {
     const { idempotencyKey, onProgress = () => {}, signal, timeoutMs } = checkedRun(place, options)
-    const startedAt = Date.now()
-    const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs ?? Infinity))
-    const call = { signal: signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal }
+    const deadline = timeoutMs === undefined ? undefined : deadlineAfter(milliseconds("timeoutMs", timeoutMs))
+    const call = { signal: AbortSignal.any([signal, deadline?.signal].filter((one) => one !== undefined)) }
 
     const createFromFile = async (content: FileBody): Promise<Reference> => {
       const body = webBody(content)
@@ -80,26 +84,26 @@ export const makeRun =
           : createFromFile(file as FileBody))
       } catch (error) {
         signal?.throwIfAborted()
-        throw deadline.signal.aborted ? new ConnectionLost(error) : error
-      } finally {
-        deadline.cancel()
+        throw deadline?.signal.aborted === true ? new ConnectionLost(error) : error
       }
     }
-    const job = await createJob()
-    const report = (state: object): void => onProgress({ step: "waiting", jobId: job.id, ...state })
-    report({})
-    const reference = { id: job.id, type: kind.name }
-    const waited = {
-      ...(signal && { signal }),
-      // What creating the job has left of it.
-      ...(timeoutMs !== undefined && { timeoutMs: Math.max(0, timeoutMs + startedAt - Date.now()) }),
+    try {
+      const job = await createJob()
+      const report = (state: object): void => onProgress({ step: "waiting", jobId: job.id, ...state })
+      report({})
+      const reference = { id: job.id, type: kind.name }
+      const waited = { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) }
+      const onState = (state: State): void => {
+        const { progress, status } = state as Partial<RunProgress>
+        report({ status, ...(progress && { progress }) })
+      }
+      const end = await jobs.wait(reference, waited, onState, deadline)
+      if (!("output" in end)) throw new JobFailed(end as never)
+      return end
+    } finally {
+      // Also if `onProgress` throws.
+      deadline?.cancel()
     }
-    const end = await jobs.wait(reference, waited, (state) => {
-      const { progress, status } = state as Partial<RunProgress>
-      report({ status, ...(progress && { progress }) })
-    })
-    if (!("output" in end)) throw new JobFailed(end as never)
-    return end
   }
 
 /** Returns a digest of 53 bits: enough to notice that a key is reused for another file, and available on pages without TLS. */

@@ -15,15 +15,15 @@ export type WebBody = Uint8Array<ArrayBuffer> | ArrayBuffer | Blob | ReadableStr
 
 /** Returns a file as `fetch` takes it. Throws `TypeError` for anything else, such as a path. */
 export const webBody = (file: FileBody): WebBody => {
-  const given: object = Object(file)
+  const given = Object(file) as object
   if ("getReader" in given || "byteLength" in given || ("size" in given && "slice" in given)) return file as WebBody
   if (!(Symbol.asyncIterator in given)) throw new TypeError("the file must be a Blob, bytes or a stream")
   const pieces = (given as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]()
   return new ReadableStream({
     pull: async (stream) => {
-      const { done, value } = await pieces.next()
-      if (done === true) stream.close()
-      else stream.enqueue(value)
+      const next = await pieces.next()
+      if (next.done === true) stream.close()
+      else stream.enqueue(next.value)
     },
     cancel: async () => void (await pieces.return?.()),
   })
