@@ -82,6 +82,13 @@ describe("a kind declared in one place", () => {
     expect([status, output.memo_title]).toEqual(["done", "Buy"])
   })
 
+  it("has the same types from a route that is written in the call of createClient", () => {
+    const client = createClient({ baseUrl: publicUrl, routes: [jobRoute(dictation, { path: "/v1/voice/memos" })] })
+    expectTypeOf<Parameters<typeof client.voiceMemo.create>[0]["mood"]>().toEqualTypeOf<"calm" | "urgent" | undefined>()
+    expectTypeOf(client).not.toHaveProperty("anotherKind")
+    expect(Object.keys(client)).toContain("voiceMemo")
+  })
+
   it("has typed methods in the client for Effect", async () => {
     await using service = await open()
     const program = Effect.gen(function* () {

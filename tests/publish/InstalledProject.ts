@@ -74,6 +74,8 @@ export class InstalledProject implements Disposable {
       types: ["node"],
       strict: true,
       noEmit: true,
+      // As in monorepos: the types of what a module exports must have names that others can import.
+      declaration: true,
       skipLibCheck: false,
     }
     this.write("tsconfig.json", JSON.stringify({ compilerOptions, files }))

@@ -54,3 +54,65 @@ export const nameDoors = (doors: ReadonlyArray<string>): string =>
     ...doors.map((door, index) => `import * as door${index} from ${JSON.stringify(door)}`),
     `console.log(${doors.map((_, index) => `door${index}`).join(", ")})`,
   ].join("\n")
+
+/** A module that exports what programs make. With `declaration`, the compiler must be able to name the types of all of it. */
+export const exportsAll = `
+import { createClient, jobRoute } from "@kiln/client"
+import { builtInKinds, createEngine, jobKind } from "@kiln/core"
+import { webhook } from "@kiln/provider-http"
+import { sandboxProviders } from "@kiln/provider-sandbox"
+import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
+
+/** A Standard Schema, because a program with pnpm imports nothing that it does not declare. */
+interface Text {
+  readonly text: string
+}
+interface TextSchema {
+  readonly "~standard": {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => { readonly value: Text }
+    readonly types?: { readonly input: Text; readonly output: Text }
+  }
+}
+export const request: TextSchema = {
+  "~standard": { version: 1, vendor: "app", validate: (value) => ({ value: value as Text }) },
+}
+export const kind = jobKind({
+  name: "count_words",
+  request,
+  files: { list: {} },
+  errorCodes: ["no_words"],
+  run: async ({ request, writeFile }) => {
+    const words = request.text.split(" ")
+    await writeFile("list", async () => ({ mediaType: "text/plain", data: new TextEncoder().encode(words.join()) }))
+    return { output: { count: words.length } }
+  },
+})
+const set = sandboxProviders()
+export const start = () =>
+  createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [...builtInKinds(), kind], providers: { sandbox: set } })
+type Started = Awaited<ReturnType<typeof start>>
+export const count = (engine: Started) => engine.submitAndWait("count_words", { text: "one two" })
+export const speak = (engine: Started) => engine.submit("speech_synthesis", { input: "one two" })
+export const route = jobRoute(kind, { path: "/v1/counts" })
+export const client = createClient({ baseUrl: "", routes: [route] })
+export const countOverHttp = () => client.countWords.run({ text: "one two" })
+export const test = () => testEngine({ kinds: [kind] })
+export const post = webhook({ url: "https://example.com", secret: "whsec_" })
+`
+
+/** The same for a program with Effect, which npm finds although the program does not declare it. */
+export const exportsEffects = `
+import { waitForJob } from "@kiln/client/effect"
+import { Engine, Operator } from "@kiln/core/effect"
+import { Effect } from "effect"
+
+export const waitUntilDone = (poll: Parameters<typeof waitForJob>[0]) => waitForJob(poll)
+export const engine = Effect.gen(function* () {
+  return yield* Engine
+})
+export const operator = Effect.gen(function* () {
+  return yield* Operator
+})
+`

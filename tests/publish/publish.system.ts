@@ -15,7 +15,16 @@ import { loadedModules } from "../counts/loadedModules.ts"
 import { bundle } from "./bundle.ts"
 import { declarationClosure } from "./declarationClosure.ts"
 import { type Installer, InstalledProject } from "./InstalledProject.ts"
-import { asCommonJs, asJavaScript, importDoors, nameDoors, readmeExample, requireDoors } from "./programs.ts"
+import {
+  asCommonJs,
+  asJavaScript,
+  exportsAll,
+  exportsEffects,
+  importDoors,
+  nameDoors,
+  readmeExample,
+  requireDoors,
+} from "./programs.ts"
 import { serveFromTarball, speakOnce } from "./ProgramAlone.ts"
 import { serveOnce } from "./serveOnce.ts"
 
@@ -107,11 +116,12 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
       project.write("main.ts", code)
       project.write("wrong.ts", `${code}\nawait engine.submit("speech_synthesis", { input: 1 })\n`)
       project.write("doors.ts", nameDoors(withoutVitest))
-      messages = project.compile("main.ts", "wrong.ts", "doors.ts").filter((line) => !isOfOthers(line))
+      project.write("exports.ts", installer === "npm" ? `${exportsAll}${exportsEffects}` : exportsAll)
+      messages = project.compile("main.ts", "wrong.ts", "doors.ts", "exports.ts").filter((line) => !isOfOthers(line))
     })
     const inWrong = (line: string): boolean => line.startsWith("wrong.ts(")
 
-    it("the example and the declarations of every entry point without errors", () => {
+    it("the example, a module that exports what it makes, and the declarations of every entry point without errors", () => {
       expect(messages.filter((line) => !inWrong(line))).toEqual([])
     })
 

@@ -61,6 +61,8 @@ export interface RunOptions extends CreateOptions, WaitOptions {
    * upload. With a file, at most 230 characters.
    */
   readonly idempotencyKey?: string
+  /** Maximum duration of the call in milliseconds. Without it, only the wait for the job is limited, to 600,000. */
+  readonly timeoutMs?: number
   /** Called at each step, and with each state that is polled. */
   readonly onProgress?: (progress: RunProgress) => void
 }

@@ -7,9 +7,9 @@ import type { JobReference, RoutedJobs } from "./JobStates.ts"
 import { randomHex } from "./random.ts"
 import type { JobRoute } from "./routes/jobRoute.ts"
 import { sendRequest } from "./sendRequest.ts"
-import { type FileBody, sendUpload } from "./sendUpload.ts"
-import { announceAndSend, prepareFile, type AboutFile } from "./prepareFile.ts"
-import { type CreateJob, makeRun } from "./runJob.ts"
+import { type FileBody, sendUpload, webBody } from "./sendUpload.ts"
+import type { AboutFile } from "./prepareFile.ts"
+import { announceAndSend, type CreateJob, makeRun } from "./runJob.ts"
 import { wholeCalls } from "./wholeCalls.ts"
 import { type BuiltInJobs, wireRoutes, type Upload } from "./wire.ts"
 
@@ -64,7 +64,9 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
       return { create, run: (fields: object, options?: RunOptions) => run("run", fields, options) }
     const createFromFile = async (file: FileBody, about: AboutFile = {}, options?: CallOptions) => {
       const checked = checkedCall("createFromFile", options)
-      const { fields, source } = await prepareFile(file, about)
+      const body = webBody(file)
+      const { prepareFile } = await import("./prepareFile.ts")
+      const { fields, source } = await prepareFile(body, about)
       return create({ ...fields, [upload]: await announceAndSend(uploads, source, checked) }, checked)
     }
     const runFromFile = (file: FileBody, about: AboutFile = {}, options?: RunOptions) =>

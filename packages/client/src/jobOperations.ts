@@ -6,7 +6,7 @@ import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
 import { isPassing } from "./sendRequest.ts"
 import type { StreamEvent } from "./stream.ts"
-import { deadlineAfter, milliseconds } from "./timers.ts"
+import { type Deadline, deadlineAfter, milliseconds } from "./timers.ts"
 
 /** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_MS = 2_000
@@ -71,10 +71,11 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
 
   return {
     get: async (job: Reference, options: CallOptions = {}) => (await poll(job, options)).state,
-    wait: async (job: Reference, options: WaitOptions = {}, onState?: OnState) => {
+    /** `limit` is the deadline of the whole call that waits. */
+    wait: async (job: Reference, options: WaitOptions = {}, onState?: OnState, limit?: Deadline) => {
       requireKnown("jobs.wait()", options, waitOptions)
       const { signal, timeoutMs = 600_000 } = options
-      const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
+      const deadline = limit ?? deadlineAfter(milliseconds("timeoutMs", timeoutMs))
       try {
         const either = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
         return await waitUntil(job, either, onState)

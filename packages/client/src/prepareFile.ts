@@ -1,6 +1,5 @@
-import type { Client } from "./Client.ts"
-import type { CallOptions } from "./ClientOptions.ts"
-import type { FileBody } from "./sendUpload.ts"
+import { readAudio } from "./audio/readAudio.ts"
+import type { WebBody } from "./sendUpload.ts"
 import type { CreateUpload } from "./wire.ts"
 
 /** The fields of a job without its upload, and what is known of the file. */
@@ -8,7 +7,7 @@ export type AboutFile = Partial<CreateUpload> & Readonly<Record<string, unknown>
 
 /** A file and what is announced of it. */
 export interface Source {
-  readonly body: FileBody
+  readonly body: WebBody
   readonly about: CreateUpload
   /** The content, unless it is a stream that need not be read in advance. */
   readonly bytes: Uint8Array | undefined
@@ -17,9 +16,12 @@ export interface Source {
 /** The limit of every service, `max_bytes` of an upload. Larger files are not read into memory. */
 const MAX_BYTES = 26_214_400
 
-/** Separates the fields of a job from those of its upload, and reads from the file what is not given. */
+/**
+ * Separates the fields of a job from those of its upload, and reads from the file what is not given. Programs that send no files do not load
+ * this module.
+ */
 export const prepareFile = async (
-  file: FileBody,
+  file: WebBody,
   { declared_seconds, format, ...fields }: AboutFile,
   needsBytes = false,
 ): Promise<{ readonly fields: object; readonly source: Source }> => {
@@ -27,13 +29,11 @@ export const prepareFile = async (
     return { fields, source: { body: file, about: { declared_seconds, format }, bytes: undefined } }
   const bytes = await bytesOf(file)
   const given = { ...(declared_seconds !== undefined && { declared_seconds }), ...(format && { format }) }
-  // Programs that send no files load nothing of it.
-  const { readAudio } = await import("./audio/readAudio.ts")
   // A stream has been read, so its bytes are sent.
   return { fields, source: { body: "getReader" in file ? bytes : file, about: readAudio(bytes, given), bytes } }
 }
 
-const bytesOf = async (file: FileBody): Promise<Uint8Array<ArrayBuffer>> => {
+const bytesOf = async (file: WebBody): Promise<Uint8Array<ArrayBuffer>> => {
   if ("getReader" in file) return bytesOfStream(file)
   if ("size" in file) requireFits(file.size)
   else requireFits(file.byteLength)
@@ -55,16 +55,4 @@ const bytesOfStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8A
 
 const requireFits = (bytes: number): void => {
   if (bytes > MAX_BYTES) throw new TypeError(`the file is larger than ${MAX_BYTES} bytes, the limit of an upload`)
-}
-
-/** Announces and sends a file. Returns the id of the upload. */
-export const announceAndSend = async (
-  uploads: Client["uploads"],
-  { about, body }: Source,
-  { signal }: CallOptions = {},
-): Promise<string> => {
-  const call = signal === undefined ? {} : { signal }
-  const upload = await uploads.create(about, call)
-  await uploads.send(upload, body, { ...call, format: about.format })
-  return upload.id
 }

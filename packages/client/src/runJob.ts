@@ -1,13 +1,14 @@
 import { checkedRun } from "./checkOptions.ts"
 import type { Client } from "./Client.ts"
 import type { CallOptions, CreateOptions, RunOptions, RunProgress, WaitOptions } from "./ClientOptions.ts"
-import { ApiError, JobFailed } from "./errors.ts"
+import { ApiError, ConnectionLost, JobFailed } from "./errors.ts"
 import type { ClientRoute } from "./Ask.ts"
 import type { State } from "./jobOperations.ts"
 import type { JobReference } from "./JobStates.ts"
-import { type AboutFile, announceAndSend, prepareFile } from "./prepareFile.ts"
+import type { AboutFile, Source } from "./prepareFile.ts"
 import { randomHex } from "./random.ts"
-import type { FileBody } from "./sendUpload.ts"
+import { type FileBody, webBody } from "./sendUpload.ts"
+import { type Deadline, deadlineAfter, milliseconds } from "./timers.ts"
 
 type Reference = JobReference<string>
 export type CreateJob = (fields: object, options: CreateOptions) => Promise<Reference>
@@ -16,8 +17,25 @@ interface Steps {
   readonly create: CreateJob
   readonly uploads: Client["uploads"]
   readonly jobs: {
-    readonly wait: (job: Reference, options: WaitOptions, onState: (state: State) => void) => Promise<State>
+    readonly wait: (
+      job: Reference,
+      options: WaitOptions,
+      onState: (state: State) => void,
+      limit?: Deadline,
+    ) => Promise<State>
   }
+}
+
+/** Announces and sends a file. Returns the id of the upload. */
+export const announceAndSend = async (
+  uploads: Client["uploads"],
+  { about, body }: Source,
+  { signal }: CallOptions = {},
+): Promise<string> => {
+  const call = signal === undefined ? {} : { signal }
+  const upload = await uploads.create(about, call)
+  await uploads.send(upload, body, { ...call, format: about.format })
+  return upload.id
 }
 
 /** An upload that no service has. */
@@ -28,12 +46,15 @@ export const makeRun =
   ({ create, jobs, uploads }: Steps, { kind, path, upload = "" }: ClientRoute) =>
   async (place: string, fields: object, options: RunOptions = {}, file?: FileBody): Promise<State> => {
     const { idempotencyKey, onProgress = () => {}, signal, timeoutMs } = checkedRun(place, options)
-    const call: CallOptions = signal === undefined ? {} : { signal }
+    const deadline = timeoutMs === undefined ? undefined : deadlineAfter(milliseconds("timeoutMs", timeoutMs))
+    const call = { signal: AbortSignal.any([signal, deadline?.signal].filter((one) => one !== undefined)) }
 
     const createFromFile = async (content: FileBody): Promise<Reference> => {
-      const prepared = await prepareFile(content, fields as AboutFile, idempotencyKey !== undefined)
+      const body = webBody(content)
+      const { prepareFile } = await import("./prepareFile.ts")
+      const prepared = await prepareFile(body, fields as AboutFile, idempotencyKey !== undefined)
       const { source } = prepared
-      signal?.throwIfAborted()
+      call.signal.throwIfAborted()
       const createWith = (id: string, key: string) =>
         create({ ...prepared.fields, [upload]: id }, { ...call, idempotencyKey: key })
       const send = (): Promise<string> => {
@@ -56,19 +77,33 @@ export const makeRun =
       return earlier ?? createWith(await send(), key).catch(find)
     }
 
-    const job = await (file === undefined
-      ? create(fields, { ...call, ...(idempotencyKey !== undefined && { idempotencyKey }) })
-      : createFromFile(file))
-    const report = (state: object): void => onProgress({ step: "waiting", jobId: job.id, ...state })
-    report({})
-    const reference = { id: job.id, type: kind.name }
-    const waited = { ...call, ...(timeoutMs !== undefined && { timeoutMs }) }
-    const end = await jobs.wait(reference, waited, (state) => {
-      const { progress, status } = state as Partial<RunProgress>
-      report({ status, ...(progress && { progress }) })
-    })
-    if (!("output" in end)) throw new JobFailed(end as never)
-    return end
+    const createJob = async (): Promise<Reference> => {
+      try {
+        return await (place === "run"
+          ? create(fields, { ...call, ...(idempotencyKey !== undefined && { idempotencyKey }) })
+          : createFromFile(file as FileBody))
+      } catch (error) {
+        signal?.throwIfAborted()
+        throw deadline?.signal.aborted === true ? new ConnectionLost(error) : error
+      }
+    }
+    try {
+      const job = await createJob()
+      const report = (state: object): void => onProgress({ step: "waiting", jobId: job.id, ...state })
+      report({})
+      const reference = { id: job.id, type: kind.name }
+      const waited = { ...(signal && { signal }), ...(timeoutMs !== undefined && { timeoutMs }) }
+      const onState = (state: State): void => {
+        const { progress, status } = state as Partial<RunProgress>
+        report({ status, ...(progress && { progress }) })
+      }
+      const end = await jobs.wait(reference, waited, onState, deadline)
+      if (!("output" in end)) throw new JobFailed(end as never)
+      return end
+    } finally {
+      // Also if `onProgress` throws.
+      deadline?.cancel()
+    }
   }
 
 /** Returns a digest of 53 bits: enough to notice that a key is reused for another file, and available on pages without TLS. */

@@ -12,8 +12,14 @@ export const after = (ms: number, run: () => void): (() => void) => {
   return () => clearTimeout(timer)
 }
 
+/** A signal that aborts at a time, unless it is cancelled. */
+export interface Deadline {
+  readonly signal: AbortSignal
+  readonly cancel: () => void
+}
+
 /** Returns a signal that aborts with a `TimeoutError` after this many milliseconds. Cancel it when it is no longer needed. */
-export const deadlineAfter = (ms: number): { readonly signal: AbortSignal; readonly cancel: () => void } => {
+export const deadlineAfter = (ms: number): Deadline => {
   const controller = new AbortController()
   const cancel = after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")))
   return { signal: controller.signal, cancel }

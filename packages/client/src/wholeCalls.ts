@@ -20,10 +20,14 @@ export const wholeCalls = (
   { images, speech, transcriptions, voiceTurns }: Readonly<Record<string, Runs>>,
   transport: TransportOptions,
 ) => {
-  const download = async ({ id, output, status }: Ended, field: string, { onProgress, signal }: RunOptions = {}) => {
+  const download = async (
+    { id, output, status }: Ended,
+    field: string,
+    { onProgress, signal, timeoutMs }: RunOptions = {},
+  ) => {
     onProgress?.({ step: "downloading", jobId: id, status: status as "done" })
     // The URL is its own permission, and other origins may read it.
-    const request = { method: "GET", url: output[field] ?? "", headers: {}, read, signal }
+    const request = { method: "GET", url: output[field] ?? "", headers: {}, read, signal, timeoutMs }
     return (await sendRequest(transport, request)).body
   }
   return {

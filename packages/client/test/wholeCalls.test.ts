@@ -1,5 +1,7 @@
+import { createReadStream } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { Readable } from "node:stream"
 import { createClient, JobFailed, type RunProgress } from "@kiln/client"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type RunningService, startService } from "./support/startService.ts"
@@ -54,10 +56,38 @@ describe("one call from request to result", () => {
     expect(steps.slice(1).map(({ jobId }) => jobId)).toEqual([state.id, state.id])
   })
 
+  it("refuses what is no file, before it sends anything", async () => {
+    const { client, requests } = watched()
+    for (const file of ["hello.wav", undefined, null, new FormData(), { data: recording }])
+      for (const about of [{}, { format: "wav", declared_seconds: 4 } as const])
+        expect(await problemOf(client.transcribe(file as never, about))).toMatchObject({
+          message: "the file must be a Blob, bytes or a stream",
+        })
+    expect(requests).toEqual([])
+  })
+
+  it.each(["uploads", "file", "transcriptions"])("ends after timeoutMs where %s has no answer", async (last) => {
+    const fetch: typeof globalThis.fetch = async (input, init) => {
+      if (!new URL(input as string).pathname.endsWith(last)) return globalThis.fetch(input, init)
+      await new Promise((resolve) => init?.signal?.addEventListener("abort", resolve))
+      init?.signal?.throwIfAborted()
+      return new Response()
+    }
+    const client = createClient({ baseUrl: service.url, apiKey: service.key, fetch })
+    const problem = await problemOf(client.transcribe(recording, {}, { timeoutMs: 200 }))
+    expect(problem).toMatchObject({ code: "connection_lost", cause: { name: "TimeoutError" } })
+  })
+
   it("reads a stream and a Blob as well", async () => {
     const { client } = watched()
     const blob = new Blob([recording])
-    for (const file of [blob, blob.stream()]) expect((await client.transcribe(file)).transcript).toMatch(/wav.*4/)
+    const ofNode = createReadStream(join(assets, "hello.wav"))
+    const files = [blob, blob.stream(), ofNode, Readable.toWeb(Readable.from([recording]))]
+    for (const file of files) expect((await client.transcribe(file)).transcript).toMatch(/wav.*4/)
+    const announced = { format: "wav", declared_seconds: 4 } as const
+    const sent = Readable.from([recording])
+    expect((await client.transcribe(sent, announced)).transcript).toMatch(/wav.*4/)
+    expect(sent.destroyed).toBe(true)
   })
 
   it("speaks, draws and answers, with the files", async () => {
@@ -108,9 +138,11 @@ describe("a call that is repeated after a crash", () => {
   const options = (idempotencyKey: string) => ({ idempotencyKey })
 
   it("finds its job, and sends the file once", async () => {
-    const crash = watched((request) => request === "GET /v1/jobs/job")
-    const died = crash.client.transcribe(recording, {}, { ...options("crash-1"), timeoutMs: 50 })
-    await expect(died).rejects.toThrow("it keeps running")
+    const crash = watched()
+    const died = new AbortController()
+    const onProgress = ({ step }: RunProgress) => step === "waiting" && died.abort(new Error("the process died"))
+    const call = crash.client.transcribe(recording, {}, { ...options("crash-1"), signal: died.signal, onProgress })
+    await expect(call).rejects.toThrow("the process died")
     const { client, requests } = watched()
     const first = await client.transcribe(recording, {}, options("crash-1"))
     expect(requests).toEqual(["POST /v1/audio/transcriptions", "GET /v1/jobs/job"])

@@ -61,6 +61,7 @@ export type * from "./embed/EngineOptions.ts"
 export type { JobRef, JobEvent, JobEventType } from "./engine/JobEvent.ts"
 export { failure } from "./embed/failure.ts"
 export { builtIn, type BuiltInKind, builtInKinds, jobKind } from "./embed/jobKind.ts"
+export type { DefinedKind } from "./embed/JobKindOptions.ts"
 export type { Attempt, AttemptOutcome, ChildJob, BatchJob, BatchOutcome, JobBatch } from "./embed/AttemptTypes.ts"
 export type {
   JobFields,

@@ -15,13 +15,15 @@ const POLL_INTERVAL_SECONDS = 2
 const SHORTEST_PAUSE_SECONDS = 0.1
 const LONGEST_PAUSE_SECONDS = 60
 
-interface Final {
+/** A job that has ended. */
+export interface FinishedState {
   readonly status: "done" | "failed"
 }
-const isFinished = <State extends { readonly status: string }>(state: State): state is State & Final =>
+const isFinished = <State extends { readonly status: string }>(state: State): state is State & FinishedState =>
   state.status === "done" || state.status === "failed"
 
-interface Polled<State> {
+/** The response of a polling endpoint. */
+export interface PolledState<State> {
   readonly body: State
   readonly headers: { readonly "retry-after"?: number }
 }
@@ -31,9 +33,9 @@ interface Polled<State> {
  * `waitForJob(client.audio.pollAudioJob({ params: { id } }))`. Fails with `WaitTimeout` after `timeoutMs`.
  */
 export const waitForJob = <State extends { readonly status: string }, E, R>(
-  poll: Effect.Effect<Polled<State>, E, R>,
+  poll: Effect.Effect<PolledState<State>, E, R>,
   { timeoutMs = 600_000 }: WaitForJobOptions = {},
-): Effect.Effect<State & Final, E | WaitTimeout, R> =>
+): Effect.Effect<State & FinishedState, E | WaitTimeout, R> =>
   Effect.gen(function* () {
     for (;;) {
       const { body, headers } = yield* poll

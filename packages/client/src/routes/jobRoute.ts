@@ -78,7 +78,8 @@ export const jobRoute = <
 >(
   kind: K,
   options: JobRouteOptions<Noun, Methods, Given, Family>,
-): JobRoute<K, Noun, Methods, Given, Family> => {
+  // Without `NoInfer`, the `routes` of a call of `createClient` around this one would widen the names to `string`.
+): JobRoute<K, NoInfer<Noun>, NoInfer<Methods>, NoInfer<Given>, NoInfer<Family>> => {
   if (typeof options !== "object" || options === null)
     throw new TypeError("jobRoute() expects its options as an object")
   requireKnown("jobRoute()", options, optionNames)
@@ -87,7 +88,7 @@ export const jobRoute = <
   const { methods = own, names = {}, noun = name, path, poll = `${path}/:id` } = options
   const family = options.family ?? jobFamily(own, { noun, poll, title: kind.name })
   const upload = kind.upload === undefined ? undefined : wireName(kind.upload, names)
-  return { kind, path, family, noun, methods, names, upload } as JobRoute<K, Noun, Methods, Given, Family>
+  return { kind, path, family, noun, methods, names, upload } as never
 }
 
 /**

@@ -113,7 +113,7 @@ export const embeddedContext = (engine: object): EmbeddedContext => {
 export interface EmbeddedInside {
   /** References provided to everything inside, for example another `Clock`. */
   readonly references?: Layer.Layer<never>
-  /** `false` if the caller runs the sweeps itself. */
+  /** `false` if the caller advances the time and runs the sweeps itself. */
   readonly sweeps?: boolean
 }
 
@@ -311,9 +311,9 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   // The worker reads this when it stops: `stop` may have been called with another value.
   const settings = Object.defineProperty({ ...assembly.settings }, "drainMs", { get: () => drainMs })
   const runtime = ManagedRuntime.make(layerEmbedded({ ...assembly, settings }))
-  const keepAlive = new KeepAlive()
-  const context = await keepAlive.while(opened(runtime))
   const runsSchedules = assembly.sweeps !== false
+  const keepAlive = new KeepAlive(runsSchedules)
+  const context = await keepAlive.while(opened(runtime))
   const schedulesChanged = Latch.makeUnsafe(false)
   const [closing, ended] = [new AbortController(), new AbortController()] as const
   const [attached, workerScope, untilIdle] = [Scope.makeUnsafe(), Scope.makeUnsafe(), Scope.makeUnsafe()] as const

@@ -14,11 +14,18 @@ const tickMs = 3_600_000
  * reason for a process to stay. Their timers and sockets do not count (`backgroundClock`), so this has one that does.
  */
 export class KeepAlive {
+  readonly #isRealTime: boolean
   #holders = 0
   #timer: Timer | undefined
 
+  /** In virtual time, it never keeps the process alive: if nothing else does, nobody is left who could advance the time. */
+  constructor(isRealTime: boolean) {
+    this.#isRealTime = isRealTime
+  }
+
   /** Keeps the process alive until the returned function is called. */
   hold(): () => void {
+    if (!this.#isRealTime) return () => undefined
     this.#holders += 1
     this.#timer ??= setInterval(() => undefined, tickMs)
     let isHeld = true

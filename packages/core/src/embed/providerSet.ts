@@ -23,8 +23,8 @@ type Providers = { readonly [Name in ProviderName]?: GivenProvider<Name> | undef
 /**
  * Turns providers that return promises into providers that return Effects, and keeps the others as they are. The error that a
  * provider throws decides what happens to the job: throw `providerRefused(…)`, `providerBroken(…)`, `resultInvalid(…)` or
- * `providerUnavailable(…)`. Any other error counts as unavailable and is retried. The log gets only its class, because its
- * message may quote a request.
+ * `providerUnavailable(…)`. Any other error counts as unavailable and is retried. The log gets only its class and frames,
+ * because its message may quote a request.
  */
 export const providerSet = (
   providers: Providers | undefined,
@@ -81,14 +81,20 @@ const awaiting = (
     // Async, so that an error thrown before there is a promise rejects as well.
     try: async (signal) => provider(request, { ...call, signal }),
     catch: (thrown) =>
-      isTaggedError<ProviderError>(thrown, "ProviderFailure", "ProviderBroken")
-        ? thrown
-        : providerUnavailable(`the provider threw ${isError(thrown) ? thrown.name : typeof thrown}`),
+      isTaggedError<ProviderError>(thrown, "ProviderFailure", "ProviderBroken") ? thrown : unexpected(thrown),
   }).pipe(
     Effect.filterOrFail(
       (answer) => !Effect.isEffect(answer),
       () => providerBroken("configuration", `the provider returned an Effect; wrap it in effectProvider("${name}", …)`),
     ),
+  )
+
+/** Like the `cause` of other errors, it does not become JSON, where its text might reach a log. */
+const unexpected = (thrown: unknown): ProviderError =>
+  Object.defineProperty(
+    providerUnavailable(`the provider threw ${isError(thrown) ? thrown.name : typeof thrown}`),
+    "cause",
+    { value: thrown },
   )
 
 /** Reads an audio file into one piece. */

@@ -24,7 +24,11 @@ export {
   type ScheduleChange,
   skipDueTicks,
 } from "./schedules.ts"
-export { type AskedSignal, signalJob } from "./signalJob.ts"
+export { type AcceptedSignal, type AskedSignal, type SignalError, signalJob } from "./signalJob.ts"
+// Parts of the type of `Engine`, which declarations of programs must name.
+export type { CreateJobs, Refused } from "./createJob.ts"
+export type { CreateJobsIn } from "./createJobIn.ts"
+export type { UploadLifetime } from "./createUpload.ts"
 export { eraseJobData } from "./eraseJobData.ts"
 export { CallerSpan, startsTrace } from "./spans.ts"
 export { purgeBlobs } from "./blobs.ts"

@@ -11,7 +11,17 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly retryAfterMs?: number
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
-}> {}
+  /** What the code of the provider threw unexpectedly, for its developer. */
+  readonly cause?: unknown
+}> {
+  override get message(): string {
+    return this.detail
+  }
+  /** Writable, so that code which catches the error can add to it. */
+  override set message(message: string) {
+    Object.defineProperty(this, "message", { value: message, writable: true, configurable: true })
+  }
+}
 
 /** Why a provider works for no job: `quota` is used up, or its `configuration` is wrong. */
 export const brokenReasons = ["configuration", "quota"] as const
@@ -27,7 +37,15 @@ export class ProviderBroken extends Data.TaggedError("ProviderBroken")<{
   readonly retryAfterMs?: number
   /** For the log. Never a prompt, a transcript or a secret. */
   readonly detail: string
-}> {}
+}> {
+  override get message(): string {
+    return this.detail
+  }
+  /** Writable, so that code which catches the error can add to it. */
+  override set message(message: string) {
+    Object.defineProperty(this, "message", { value: message, writable: true, configurable: true })
+  }
+}
 
 /**
  * The provider asks to be called again later. The job leaves its slot, is claimed again after the delay and repeats the call.

@@ -1,4 +1,4 @@
-import { createEngine, jobKind, type LogEntry } from "@kiln/core"
+import { builtIn, createEngine, jobKind, type LogEntry } from "@kiln/core"
 import { BlobUnavailable, DiskProblem } from "@kiln/core/domain"
 import { JobKind } from "@kiln/core/kinds"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -54,6 +54,35 @@ describe("the log", () => {
     expect(await logOf(true, "")).toContain("attempt ended without a result defect\n")
     const long = await logOf(true, new RangeError("x".repeat(1_001)))
     expect(long).toContain(`RangeError: ${"x".repeat(1_000)}\n`)
+  })
+
+  it("has the place of what a provider threw, which the record of the attempt and onAttemptFailed have whole", async () => {
+    const speak = async (): Promise<never> => {
+      throw new RangeError(secret)
+    }
+    for (const messages of [false, true]) {
+      const said: Array<string> = []
+      const reported: Array<unknown> = []
+      await using engine = await createEngine({
+        store: memoryStore(),
+        blobs: memoryBlobs(),
+        kinds: [builtIn.speechSynthesis()],
+        providers: { sandbox: { speech: speak } },
+        log: { messages, to: ({ message }) => said.push(message) },
+        onAttemptFailed: (error) => reported.push(error),
+      })
+      const job = await engine.submit("speech_synthesis", { input: "hello" })
+      await vi.waitUntil(() => reported.length > 0, { timeout: 30_000 })
+      await engine.operator.cancel(job).catch(() => undefined)
+      const says = messages ? `the provider threw RangeError: ${secret}` : "the provider threw RangeError"
+      expect(said.join("\n")).toContain(`ProviderFailure provider_unavailable: ${says}\n    at speak (`)
+      expect(said.join("\n").includes(secret)).toBe(messages)
+      expect(reported[0]).toMatchObject({ cause: new RangeError(secret) })
+      expect(String(reported[0])).toBe("ProviderFailure: the provider threw RangeError")
+      const [attempt] = await engine.operator.listAttempts(job)
+      expect(attempt?.message).toBe("the provider threw RangeError")
+      expect(attempt?.stack).toMatch(/caused by: RangeError: .*\n {4}at speak/)
+    }
   })
 
   it("says what is wrong with the disk that an attempt writes to", async () => {

@@ -37,7 +37,7 @@ export const sendFile = (context: HandlerContext): Handler =>
     const about = { requestId: exchange.requestId, fileId: file.id }
     // The status has been sent by then, so the connection is cut, which tells the client that the file is incomplete.
     const body = Stream.tapError(blob.content, (error) =>
-      Effect.logError("sending a file failed partway", about, error),
+      Effect.annotateLogs(Effect.logError("sending a file failed partway", error), about),
     )
     return { status, headers, body }
   })

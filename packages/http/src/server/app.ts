@@ -224,14 +224,15 @@ const refusalOf = Effect.fnUntraced(function* (exchange: Exchange, cause: Cause.
   // The client is gone, so this response is not read.
   if (failure instanceof BodyBroken) return new Refusal({ code: "malformed_request" })
   if (failure instanceof Refusal) {
-    if (failure.cause !== undefined) yield* Effect.logWarning(`responded with ${failure.code}`, about, failure.cause)
+    if (failure.cause !== undefined)
+      yield* Effect.annotateLogs(Effect.logWarning(`responded with ${failure.code}`, failure.cause), about)
     // A sender that stalled once gets no second wait.
     if (!failure.code.endsWith("_timeout")) yield* discardBody(exchange, exchange.discardLimit)
     return failure
   }
   // Interrupted by shutdown; a client that has disconnected does not read the response.
   if (Cause.hasInterruptsOnly(cause)) return new Refusal({ code: "service_unavailable" })
-  yield* Effect.logError("request failed unexpectedly", about, cause)
+  yield* Effect.annotateLogs(Effect.logError("request failed unexpectedly", cause), about)
   yield* discardBody(exchange, exchange.discardLimit)
   return new Refusal({ code: "internal_error" })
 })

@@ -60,6 +60,9 @@ it("explains that a body parser came first, and does not blame the client", asyn
   const created = await client.ask("POST", "/v1/audio/speech", { input: "x" })
   expect(created).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } })
   expect(mounted.logged.join("\n")).toContain("mount kiln before body parsers such as express.json()")
+  // The client reports the id of its request; the log must have it.
+  expect(mounted.logged.join("\n")).toContain(`"requestId":"${created.body.error.request_id}"`)
+  expect(mounted.logged.join("\n")).not.toContain("[object Object]")
   expect(JSON.stringify(created.body)).not.toContain("express")
   expect((await client.ask("GET", "/v1/jobs/x")).status).toBe(404)
 })

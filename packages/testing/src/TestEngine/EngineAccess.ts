@@ -14,6 +14,9 @@ export interface EngineAccess {
   readonly stop: EmbeddedEngine["stop"]
 }
 
+/** An hour: the timer never has anything to do. */
+const holdMs = 3_600_000
+
 export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess => {
   const { stop } = engine
   const context = embeddedContext(engine)
@@ -21,11 +24,15 @@ export const accessEngine = (engine: Pick<EmbeddedEngine, "stop">): EngineAccess
   const running = new Set<Promise<unknown>>()
   const run: RunInEngine = async (effect) => {
     closing.signal.throwIfAborted()
+    // A handler may wait for a timer that does not keep the process alive, such as that of `AbortSignal.timeout`.
+    const hold = setInterval(() => undefined, holdMs)
     try {
       return await Effect.runPromiseWith(context)(effect, { signal: closing.signal })
     } catch (error) {
       closing.signal.throwIfAborted()
       throw error
+    } finally {
+      clearInterval(hold)
     }
   }
   return {

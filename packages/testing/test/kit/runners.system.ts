@@ -28,6 +28,7 @@ it("works in node:test, where neither vitest nor fast-check is installed", () =>
   const { output, status } = runNode(hidePeers, "--test", "--test-reporter=tap", join(support, "inNodeTest.ts"))
   expect(output).toContain("ok 1 - runs a job")
   expect(output).toContain("not ok 2 - says what is wrong")
+  expect(output).toContain("not ok 3 - ends its process after a failed test that stopped no engine")
   expect(output).toMatch(/the speech_synthesis job job_\w+ to have failed with job_timeout: it is done after 1 attempt/)
   expect(output).toMatch(/expected: ["']?job_timeout/)
   expect(status).toBe(1)
@@ -79,4 +80,10 @@ it.each([
   const { output, status } = importing(door)
   expect(output).toContain(`${peer} is not installed`)
   expect(status).toBe(1)
+})
+
+// npm installs no package whose optional peer has another version than the program's, and only the matchers need this one.
+it("can be installed beside an older vitest", () => {
+  const { peerDependencies } = createRequire(import.meta.url)("../../package.json")
+  expect(peerDependencies.vitest).toBe(">=3.0.0")
 })

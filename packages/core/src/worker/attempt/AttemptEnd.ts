@@ -88,7 +88,7 @@ export const attemptEnd = (cause: Cause.Cause<AttemptError>): AttemptEnd => {
 export const cannotGoOn = (cause: Cause.Cause<AttemptError>): boolean => attemptEnd(cause)._tag !== "Failed"
 
 /**
- * Returns the log text of a cause. An expected failure is logged with its detail. A defect is logged only by its class and
+ * Returns the log text of a cause. An expected failure is logged with its detail. A defect, also of a provider, is logged only by its class and
  * stack, because the message of foreign code may quote a prompt, unless `LogMessages` is set.
  */
 export const described = (cause: Cause.Cause<AttemptError>): Effect.Effect<string> =>
@@ -111,13 +111,17 @@ const describe = (cause: Cause.Cause<AttemptError>, messages: boolean): string =
     if (error._tag === "ProviderBroken") return `${error._tag} ${error.reason}: ${error.detail}`
     // The text is kiln's own: the place and the remedy.
     if ("cause" in error && error.cause instanceof DiskProblem) return `${error._tag}: ${error.cause.message}`
-    return "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+    const line = "detail" in error ? `${error._tag} ${error.errorCode}: ${error.detail}` : error._tag
+    return error._tag === "ProviderFailure" && error.cause !== undefined ? withTrace(line, error.cause, messages) : line
   }
   const defect = Cause.squash(cause)
-  const text = messages ? textOf(defect) : ""
-  if (!isError(defect)) return text === "" ? "defect" : `defect: ${text}`
-  const { frames, name } = traceOfError(defect)
-  return [text === "" ? name : `${name}: ${text}`, ...frames].join("\n")
+  return withTrace(isError(defect) ? traceOfError(defect).name : "defect", defect, messages)
+}
+
+/** Adds the frames of what code threw, and its message if messages are shown. */
+const withTrace = (line: string, thrown: unknown, messages: boolean): string => {
+  const text = messages ? textOf(thrown) : ""
+  return [text === "" ? line : `${line}: ${text}`, ...(isError(thrown) ? traceOfError(thrown).frames : [])].join("\n")
 }
 
 /**

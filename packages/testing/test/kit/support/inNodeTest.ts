@@ -18,4 +18,9 @@ describe("kiln in node:test", () => {
     await using kiln = await testEngine()
     assertFailed(await kiln.submit("speech_synthesis", { input: "Hello" }), "job_timeout")
   })
+  it("ends its process after a failed test that stopped no engine", async () => {
+    const kiln = await testEngine()
+    assertFailed(await kiln.submit("speech_synthesis", { input: "Hello" }), "job_timeout")
+    await kiln.stop()
+  })
 })
