@@ -18,9 +18,9 @@ import { AttemptMeter, type AttemptOutcome } from "../metrics/jobMetrics.ts"
 import { Attempt } from "./Attempt.ts"
 import type { AttemptEnd } from "./AttemptEnd.ts"
 import { attemptWork } from "./attemptWork.ts"
-import { HeldLease } from "./leases.ts"
+import { afterLoss, HeldLease } from "./leases.ts"
 import { type LoggedEnd, readEnd } from "./readEnd.ts"
-import { endWriter, type Settled, type Tried, withoutAnswer, type Written } from "./writeEnd.ts"
+import { endWriter, leaseLost, type Settled, type Tried, type Written } from "./writeEnd.ts"
 
 type Needs =
   | JobStore
@@ -133,7 +133,7 @@ const attemptRunner = Effect.fnUntraced(function* (slots: Slots): Effect.fn.Retu
       }
     }
     attempt.lease.beginEnd()
-    withoutAnswer(attempt.lease, context, settle)
+    afterLoss(attempt.lease, context, () => settle(leaseLost))
     const span = attempt.span && new OpenSpan(context, "JobStore.completeJobs")
     grouped.completeJobs.push([end.completion], (tried) => {
       span?.end(tried)

@@ -1,4 +1,5 @@
 import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { monotonicMs } from "../../domain/monotonicMs.ts"
@@ -143,6 +144,18 @@ export class HeldLease implements ClaimRef, Placed {
     if (calls !== undefined) for (const call of calls) call()
   }
 }
+
+/**
+ * The time for which the answer to a written end is still awaited when the lease has ended meanwhile, in milliseconds. After a freeze of the
+ * process it is already there, but the timers come first.
+ */
+const lateAnswerMs = 5_000
+
+/** Calls `late` once the lease is lost and an answer that has not come will no longer be awaited. */
+export const afterLoss = (lease: HeldLease, context: Context.Context<never>, late: () => void): void =>
+  lease.whenLost(() => {
+    Effect.runForkWith(context)(Effect.sleep(lateAnswerMs)).addObserver(late)
+  })
 
 /** Number of checks per lease that the process has not been frozen. */
 const checksPerLease = 20

@@ -20,7 +20,7 @@ import { ProviderBroken } from "../../providers/index.ts"
 import { retrying } from "../repeating.ts"
 import { type Attempt, storeNow } from "./Attempt.ts"
 import { type AttemptEnd, logCause, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
-import type { HeldLease, LeaseWatch } from "./leases.ts"
+import { afterLoss, type HeldLease, type LeaseWatch } from "./leases.ts"
 
 type EndVerb = "completeJobs" | "failJobs" | "deferJobs" | "releaseJobs"
 type ItemOf<Verb extends EndVerb> = Parameters<JobStore["Service"][Verb]>[0][number]
@@ -32,23 +32,7 @@ type Write = Effect.Effect<Outcomes, StoreUnavailable>
 export type Tried = Exit.Exit<Outcomes, StoreUnavailable>
 
 /** A try that the store refused, or whose answer no longer matters. */
-const leaseLost: Tried = Exit.succeed(["LeaseLost"])
-
-/**
- * The time for which an answer is still awaited when the lease has ended meanwhile, in milliseconds. After a freeze of the process it is
- * already there, but the timers come first.
- */
-const lateAnswerMs = 5_000
-
-/** Calls `settle` some time after the lease is lost, with what an end came to whose answer has not come by then. */
-export const withoutAnswer = (
-  lease: HeldLease,
-  context: Context.Context<never>,
-  settle: (tried: Tried) => void,
-): void =>
-  lease.whenLost(() => {
-    Effect.runForkWith(context)(Effect.sleep(lateAnswerMs)).addObserver(() => settle(leaseLost))
-  })
+export const leaseLost: Tried = Exit.succeed(["LeaseLost"])
 
 /**
  * Returns the function that writes one end of an attempt. If the lease is lost, it returns `ended` or `lapsed` instead. `tried` is what a
@@ -138,7 +122,7 @@ const outcomeOf = ([outcome]: Outcomes) => (outcome === "Written" ? written : la
 const pushed = <Item>(lease: HeldLease, verb: GroupedVerb<Item, FencedOutcome>, item: Item): Write =>
   Effect.withFiber(({ context }) =>
     Effect.callback((resume) => {
-      withoutAnswer(lease, context, resume)
+      afterLoss(lease, context, () => resume(leaseLost))
       verb.push([item], resume)
     }),
   )
@@ -163,7 +147,7 @@ const insist = (lease: HeldLease, write: Write): Effect.Effect<"written" | "laps
     Effect.callback<"written" | "lapsed", StoreUnavailable>((resume) => {
       const tries = Effect.suspend(() => (lease.isLost ? leaseLost : write))
       const fiber = Effect.runForkWith(parent.context)(Effect.retry(tries, retrying))
-      withoutAnswer(lease, parent.context, () => {
+      afterLoss(lease, parent.context, () => {
         resume(lapsed)
         fiber.interruptUnsafe()
       })
