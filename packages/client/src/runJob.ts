@@ -52,7 +52,7 @@ export const makeRun =
     const createFromFile = async (content: FileBody): Promise<Reference> => {
       const body = webBody(content)
       const { prepareFile } = await import("./prepareFile.ts")
-      const prepared = await prepareFile(body, fields as AboutFile, idempotencyKey !== undefined)
+      const prepared = await prepareFile(body, fields as AboutFile, idempotencyKey !== undefined, call.signal)
       const { source } = prepared
       call.signal.throwIfAborted()
       const createWith = (id: string, key: string) =>
