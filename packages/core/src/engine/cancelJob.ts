@@ -16,16 +16,19 @@ export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
   const [outcome] = yield* store.cancelJobs([jobId])
-  // A repeated call goes on with children that an earlier one left.
-  if (outcome === "Canceled" || outcome === "AlreadyFinished") yield* cancelChildren([jobId])
   switch (outcome) {
     case "Canceled": {
       const events = yield* JobEvents
       events.emit({ type: "canceled", jobId })
+      yield* cancelChildren([jobId])
       return yield* emitFailed([jobId])
     }
-    case "AlreadyFinished":
+    case "AlreadyFinished": {
+      // A repeated call goes on with children that an earlier one left. A job that ended otherwise leaves them running, perhaps for its retry.
+      const [ended] = yield* (yield* JobDirectory).readJobs([jobId])
+      if (ended?.errorCode === "canceled_by_operator") yield* cancelChildren([jobId])
       return yield* Effect.fail(new JobFinished())
+    }
     default:
       return yield* Effect.fail(new JobNotFound())
   }
