@@ -47,23 +47,13 @@ const bytesOfStream = async (
 ): Promise<Uint8Array<ArrayBuffer>> => {
   const pieces: Array<Uint8Array<ArrayBuffer>> = []
   let bytes = 0
-  const reader = stream.getReader()
-  // Ends a read that waits, but is not awaited: a sender that stalls may not hear of it.
-  const cancel = (): void => void reader.cancel().catch(() => undefined)
-  signal?.addEventListener("abort", cancel)
-  try {
-    signal?.throwIfAborted()
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
-      pieces.push(next.value as Uint8Array<ArrayBuffer>)
-      bytes += next.value.byteLength
-      requireFits(bytes)
-    }
-    signal?.throwIfAborted()
-  } catch (error) {
-    cancel()
-    throw error
-  } finally {
-    signal?.removeEventListener("abort", cancel)
+  // A pipe, because a reader has no signal: a sender that stalls must not hold the call.
+  const reader = stream.pipeThrough(new TransformStream(), signal && { signal }).getReader()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    pieces.push(next.value as Uint8Array<ArrayBuffer>)
+    bytes += next.value.byteLength
+    if (bytes > MAX_BYTES) await reader.cancel()
+    requireFits(bytes)
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer())
 }

@@ -1,9 +1,8 @@
 import type { RunOptions, TransportOptions } from "./ClientOptions.ts"
-import { ConnectionLost } from "./errors.ts"
 import type { AboutFile } from "./prepareFile.ts"
 import { sendRequest } from "./sendRequest.ts"
 import type { FileBody } from "./sendUpload.ts"
-import { deadlineAfter, milliseconds } from "./timers.ts"
+import { deadlineAfter, within } from "./timers.ts"
 
 interface Ended {
   readonly id: string
@@ -25,21 +24,18 @@ export const wholeCalls = (
   /** Runs a job and downloads a file of its output, both within `timeoutMs`. */
   const withFile = async (
     field: string,
-    { onProgress, signal, timeoutMs = Infinity }: RunOptions = {},
+    { onProgress, signal, timeoutMs }: RunOptions = {},
     run: () => Promise<Ended> | undefined,
   ) => {
-    const deadline = deadlineAfter(milliseconds("timeoutMs", timeoutMs))
+    const deadline = deadlineAfter(timeoutMs)
     try {
       const state = (await run()) as Ended
       onProgress?.({ step: "downloading", jobId: state.id, status: state.status as "done" })
-      const either = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
       // The URL is its own permission, and other origins may read it.
-      const request = { method: "GET", url: state.output[field] ?? "", headers: {}, read, signal: either }
-      const { body } = await sendRequest(transport, request).catch((error: unknown) => {
-        signal?.throwIfAborted()
-        throw deadline.signal.aborted ? new ConnectionLost(error) : error
-      })
-      return { file: body, state }
+      const url = state.output[field] ?? ""
+      const download = (either: AbortSignal) =>
+        sendRequest(transport, { method: "GET", url, headers: {}, read, signal: either })
+      return [(await within(signal, deadline, download)).body, state] as const
     } finally {
       deadline.cancel()
     }
@@ -50,17 +46,17 @@ export const wholeCalls = (
       return { transcript: state?.output["transcript"], state }
     },
     speak: async (fields: object, options?: RunOptions) => {
-      const { file, state } = await withFile("audio_url", options, () => speech?.run(fields, options))
-      return { audio: file, state }
+      const [audio, state] = await withFile("audio_url", options, () => speech?.run(fields, options))
+      return { audio, state }
     },
     turn: async (file: FileBody, about: AboutFile, options?: RunOptions) => {
       const run = () => voiceTurns?.runFromFile(file, about, options)
-      const { file: audio, state } = await withFile("audio_url", options, run)
+      const [audio, state] = await withFile("audio_url", options, run)
       return { text: state.output["text"], audio, state }
     },
     image: async (fields: object, options?: RunOptions) => {
-      const { file, state } = await withFile("image_url", options, () => images?.run(fields, options))
-      return { image: file, state }
+      const [image, state] = await withFile("image_url", options, () => images?.run(fields, options))
+      return { image, state }
     },
   }
 }

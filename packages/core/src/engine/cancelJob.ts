@@ -74,7 +74,7 @@ const withRetried = Effect.fnUntraced(function* (directory: JobDirectory["Servic
       const jobs = yield* directory.readJobs(page.map(({ id }) => id))
       for (const [at, job] of jobs.entries()) {
         const id = job && retriedBy(job.idempotencyKey)
-        if (id !== undefined)
+        if (job !== undefined && id !== undefined)
           retried.push({ id, isLeft: page[at]?.isLeft === true || submittedOf(job).fromStart === true })
       }
     }
@@ -89,7 +89,7 @@ const childrenOf = Effect.fnUntraced(function* (directory: JobDirectory["Service
   if (!isLeft) return { begun, queued }
   const taken = new Set<JobId>()
   for (const page of pagesOf([...begun, ...queued]))
-    for (const job of yield* directory.readJobs(page)) if (job != null && job.uploadId !== null) taken.add(job.id)
+    for (const job of yield* directory.readJobs(page)) if (job !== undefined && job.uploadId !== null) taken.add(job.id)
   return { begun: begun.filter((child) => taken.has(child)), queued: queued.filter((child) => taken.has(child)) }
 })
 
