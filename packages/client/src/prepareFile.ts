@@ -48,7 +48,7 @@ const bytesOfStream = async (
   const pieces: Array<Uint8Array<ArrayBuffer>> = []
   let bytes = 0
   // A pipe, because a reader has no signal: a sender that stalls must not hold the call.
-  const reader = stream.pipeThrough(new TransformStream(), signal && { signal }).getReader()
+  const reader = stream.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), signal && { signal }).getReader()
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     pieces.push(next.value as Uint8Array<ArrayBuffer>)
     bytes += next.value.byteLength
