@@ -66,7 +66,7 @@ export const createClient = <const Routes extends ReadonlyArray<JobRoute> = read
       const checked = checkedCall("createFromFile", options)
       const body = webBody(file)
       const { prepareFile } = await import("./prepareFile.ts")
-      const { fields, source } = await prepareFile(body, about)
+      const { fields, source } = await prepareFile(body, about, false, checked.signal)
       return create({ ...fields, [upload]: await announceAndSend(uploads, source, checked) }, checked)
     }
     const runFromFile = (file: FileBody, about: AboutFile = {}, options?: RunOptions) =>

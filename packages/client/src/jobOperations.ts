@@ -6,7 +6,7 @@ import { type Names, requireKnown } from "./knownOptions.ts"
 import { pause } from "./pause.ts"
 import { isPassing } from "./sendRequest.ts"
 import type { StreamEvent } from "./stream.ts"
-import { type Deadline, deadlineAfter, milliseconds } from "./timers.ts"
+import { type Deadline, deadlineAfter, within } from "./timers.ts"
 
 /** Interval used if the service does not recommend one. */
 const POLL_INTERVAL_MS = 2_000
@@ -75,13 +75,10 @@ export const jobOperations = (ask: Ask, routes: ReadonlyArray<ClientRoute>, requ
     wait: async (job: Reference, options: WaitOptions = {}, onState?: OnState, limit?: Deadline) => {
       requireKnown("jobs.wait()", options, waitOptions)
       const { signal, timeoutMs = 600_000 } = options
-      const deadline = limit ?? deadlineAfter(milliseconds("timeoutMs", timeoutMs))
+      const deadline = limit ?? deadlineAfter(timeoutMs)
       try {
-        const either = signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
-        return await waitUntil(job, either, onState)
-      } catch (error) {
-        signal?.throwIfAborted()
-        throw deadline.signal.aborted ? new WaitTimeout(job.id, timeoutMs) : error
+        const late = () => new WaitTimeout(job.id, timeoutMs)
+        return await within(signal, deadline, (either) => waitUntil(job, either, onState), late)
       } finally {
         deadline.cancel()
       }

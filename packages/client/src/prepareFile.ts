@@ -24,26 +24,31 @@ export const prepareFile = async (
   file: WebBody,
   { declared_seconds, format, ...fields }: AboutFile,
   needsBytes = false,
+  signal?: AbortSignal,
 ): Promise<{ readonly fields: object; readonly source: Source }> => {
   if (declared_seconds !== undefined && format !== undefined && !needsBytes)
     return { fields, source: { body: file, about: { declared_seconds, format }, bytes: undefined } }
-  const bytes = await bytesOf(file)
+  const bytes = await bytesOf(file, signal)
   const given = { ...(declared_seconds !== undefined && { declared_seconds }), ...(format && { format }) }
   // A stream has been read, so its bytes are sent.
   return { fields, source: { body: "getReader" in file ? bytes : file, about: readAudio(bytes, given), bytes } }
 }
 
-const bytesOf = async (file: WebBody): Promise<Uint8Array<ArrayBuffer>> => {
-  if ("getReader" in file) return bytesOfStream(file)
+const bytesOf = async (file: WebBody, signal: AbortSignal | undefined): Promise<Uint8Array<ArrayBuffer>> => {
+  if ("getReader" in file) return bytesOfStream(file, signal)
   if ("size" in file) requireFits(file.size)
   else requireFits(file.byteLength)
   return file instanceof Uint8Array ? file : new Uint8Array("size" in file ? await file.arrayBuffer() : file)
 }
 
-const bytesOfStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> => {
+const bytesOfStream = async (
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal | undefined,
+): Promise<Uint8Array<ArrayBuffer>> => {
   const pieces: Array<Uint8Array<ArrayBuffer>> = []
   let bytes = 0
-  const reader = stream.getReader()
+  // A pipe, because a reader has no signal: a sender that stalls must not hold the call.
+  const reader = stream.pipeThrough(new TransformStream<Uint8Array, Uint8Array>(), signal && { signal }).getReader()
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
     pieces.push(next.value as Uint8Array<ArrayBuffer>)
     bytes += next.value.byteLength

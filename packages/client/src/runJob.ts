@@ -1,14 +1,14 @@
 import { checkedRun } from "./checkOptions.ts"
 import type { Client } from "./Client.ts"
 import type { CallOptions, CreateOptions, RunOptions, RunProgress, WaitOptions } from "./ClientOptions.ts"
-import { ApiError, ConnectionLost, JobFailed } from "./errors.ts"
+import { ApiError, JobFailed } from "./errors.ts"
 import type { ClientRoute } from "./Ask.ts"
 import type { State } from "./jobOperations.ts"
 import type { JobReference } from "./JobStates.ts"
 import type { AboutFile, Source } from "./prepareFile.ts"
 import { randomHex } from "./random.ts"
 import { type FileBody, webBody } from "./sendUpload.ts"
-import { type Deadline, deadlineAfter, milliseconds } from "./timers.ts"
+import { type Deadline, deadlineAfter, within } from "./timers.ts"
 
 type Reference = JobReference<string>
 export type CreateJob = (fields: object, options: CreateOptions) => Promise<Reference>
@@ -46,13 +46,12 @@ export const makeRun =
   ({ create, jobs, uploads }: Steps, { kind, path, upload = "" }: ClientRoute) =>
   async (place: string, fields: object, options: RunOptions = {}, file?: FileBody): Promise<State> => {
     const { idempotencyKey, onProgress = () => {}, signal, timeoutMs } = checkedRun(place, options)
-    const deadline = timeoutMs === undefined ? undefined : deadlineAfter(milliseconds("timeoutMs", timeoutMs))
-    const call = { signal: AbortSignal.any([signal, deadline?.signal].filter((one) => one !== undefined)) }
+    const deadline = deadlineAfter(timeoutMs)
 
-    const createFromFile = async (content: FileBody): Promise<Reference> => {
+    const createFromFile = async (content: FileBody, call: { readonly signal: AbortSignal }): Promise<Reference> => {
       const body = webBody(content)
       const { prepareFile } = await import("./prepareFile.ts")
-      const prepared = await prepareFile(body, fields as AboutFile, idempotencyKey !== undefined)
+      const prepared = await prepareFile(body, fields as AboutFile, idempotencyKey !== undefined, call.signal)
       const { source } = prepared
       call.signal.throwIfAborted()
       const createWith = (id: string, key: string) =>
@@ -77,18 +76,14 @@ export const makeRun =
       return earlier ?? createWith(await send(), key).catch(find)
     }
 
-    const createJob = async (): Promise<Reference> => {
-      try {
-        return await (place === "run"
-          ? create(fields, { ...call, ...(idempotencyKey !== undefined && { idempotencyKey }) })
-          : createFromFile(file as FileBody))
-      } catch (error) {
-        signal?.throwIfAborted()
-        throw deadline?.signal.aborted === true ? new ConnectionLost(error) : error
-      }
+    const createJob = (either: AbortSignal): Promise<Reference> => {
+      const call = { signal: either }
+      return place === "run"
+        ? create(fields, { ...call, ...(idempotencyKey !== undefined && { idempotencyKey }) })
+        : createFromFile(file as FileBody, call)
     }
     try {
-      const job = await createJob()
+      const job = await within(signal, deadline, createJob)
       const report = (state: object): void => onProgress({ step: "waiting", jobId: job.id, ...state })
       report({})
       const reference = { id: job.id, type: kind.name }
@@ -97,12 +92,12 @@ export const makeRun =
         const { progress, status } = state as Partial<RunProgress>
         report({ status, ...(progress && { progress }) })
       }
-      const end = await jobs.wait(reference, waited, onState, deadline)
+      const end = await jobs.wait(reference, waited, onState, timeoutMs === undefined ? undefined : deadline)
       if (!("output" in end)) throw new JobFailed(end as never)
       return end
     } finally {
       // Also if `onProgress` throws.
-      deadline?.cancel()
+      deadline.cancel()
     }
   }
 

@@ -2,7 +2,7 @@ import type { TransportOptions } from "./ClientOptions.ts"
 import { ApiError, ConnectionLost, readApiError } from "./errors.ts"
 import { pause } from "./pause.ts"
 import { randomFraction } from "./random.ts"
-import { deadlineAfter } from "./timers.ts"
+import { deadlineAfter, either } from "./timers.ts"
 
 /** A request that may be sent more than once. */
 export interface Request {
@@ -77,8 +77,7 @@ const attemptOnce = async (fetch: typeof globalThis.fetch, request: Request): Pr
 }
 
 const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method, ...request }: Request) => {
-  const deadline = request.timeoutMs === undefined ? undefined : deadlineAfter(request.timeoutMs)
-  const signals = [request.signal, deadline?.signal].filter((signal) => signal !== undefined)
+  const deadline = deadlineAfter(request.timeoutMs)
   try {
     const response = await fetch(request.url, {
       method,
@@ -88,13 +87,13 @@ const exchange = async (fetch: typeof globalThis.fetch, { body, headers, method,
       ...(body !== undefined && { body }),
       // Node and the specification require this for streams, which are sent before the response is read.
       ...(request.once === true && { duplex: "half" }),
-      signal: AbortSignal.any(signals),
+      signal: either(request.signal, deadline),
     })
     return { response, content: await (request.read?.(response) ?? response.text()) }
   } catch (error) {
     request.signal?.throwIfAborted()
     throw new ConnectionLost(error)
   } finally {
-    deadline?.cancel()
+    deadline.cancel()
   }
 }

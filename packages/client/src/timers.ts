@@ -1,3 +1,5 @@
+import { ConnectionLost } from "./errors.ts"
+
 /** Maximum delay of a timer, about 24 days. A timer with a longer delay fires immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -18,11 +20,35 @@ export interface Deadline {
   readonly cancel: () => void
 }
 
-/** Returns a signal that aborts with a `TimeoutError` after this many milliseconds. Cancel it when it is no longer needed. */
-export const deadlineAfter = (ms: number): Deadline => {
+/**
+ * Returns a signal that aborts with a `TimeoutError` after this many milliseconds, by default never. Cancel it when it is no longer needed.
+ * Throws `TypeError` for what is no time.
+ */
+export const deadlineAfter = (timeoutMs = Infinity): Deadline => {
   const controller = new AbortController()
-  const cancel = after(ms, () => controller.abort(new DOMException("The operation timed out.", "TimeoutError")))
+  const cancel = after(milliseconds("timeoutMs", timeoutMs), () =>
+    controller.abort(new DOMException("The operation timed out.", "TimeoutError")),
+  )
   return { signal: controller.signal, cancel }
+}
+
+/** Returns a signal that aborts with another one or at the deadline. */
+export const either = (signal: AbortSignal | undefined, deadline: Deadline): AbortSignal =>
+  signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal
+
+/** Makes a call that ends with the signal or the deadline. Once the deadline has passed, it rejects with what `late` returns: by default that the service did not respond. */
+export const within = async <A>(
+  signal: AbortSignal | undefined,
+  deadline: Deadline,
+  call: (signal: AbortSignal) => Promise<A>,
+  late = (error: unknown): Error => new ConnectionLost(error),
+): Promise<A> => {
+  try {
+    return await call(either(signal, deadline))
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw deadline.signal.aborted ? late(error) : error
+  }
 }
 
 /** Returns a number of milliseconds, or `Infinity`. Throws `TypeError` for anything else: a timer would take it for 0. */

@@ -2,6 +2,7 @@ import type { RunOptions, TransportOptions } from "./ClientOptions.ts"
 import type { AboutFile } from "./prepareFile.ts"
 import { sendRequest } from "./sendRequest.ts"
 import type { FileBody } from "./sendUpload.ts"
+import { deadlineAfter, within } from "./timers.ts"
 
 interface Ended {
   readonly id: string
@@ -20,15 +21,24 @@ export const wholeCalls = (
   { images, speech, transcriptions, voiceTurns }: Readonly<Record<string, Runs>>,
   transport: TransportOptions,
 ) => {
-  const download = async (
-    { id, output, status }: Ended,
+  /** Runs a job and downloads a file of its output, both within `timeoutMs`. */
+  const withFile = async (
     field: string,
     { onProgress, signal, timeoutMs }: RunOptions = {},
+    run: () => Promise<Ended> | undefined,
   ) => {
-    onProgress?.({ step: "downloading", jobId: id, status: status as "done" })
-    // The URL is its own permission, and other origins may read it.
-    const request = { method: "GET", url: output[field] ?? "", headers: {}, read, signal, timeoutMs }
-    return (await sendRequest(transport, request)).body
+    const deadline = deadlineAfter(timeoutMs)
+    try {
+      const state = (await run()) as Ended
+      onProgress?.({ step: "downloading", jobId: state.id, status: state.status as "done" })
+      // The URL is its own permission, and other origins may read it.
+      const url = state.output[field] ?? ""
+      const download = (either: AbortSignal) =>
+        sendRequest(transport, { method: "GET", url, headers: {}, read, signal: either })
+      return [(await within(signal, deadline, download)).body, state] as const
+    } finally {
+      deadline.cancel()
+    }
   }
   return {
     transcribe: async (file: FileBody, about?: AboutFile, options?: RunOptions) => {
@@ -36,16 +46,17 @@ export const wholeCalls = (
       return { transcript: state?.output["transcript"], state }
     },
     speak: async (fields: object, options?: RunOptions) => {
-      const state = (await speech?.run(fields, options)) as Ended
-      return { audio: await download(state, "audio_url", options), state }
+      const [audio, state] = await withFile("audio_url", options, () => speech?.run(fields, options))
+      return { audio, state }
     },
     turn: async (file: FileBody, about: AboutFile, options?: RunOptions) => {
-      const state = (await voiceTurns?.runFromFile(file, about, options)) as Ended
-      return { text: state.output["text"], audio: await download(state, "audio_url", options), state }
+      const run = () => voiceTurns?.runFromFile(file, about, options)
+      const [audio, state] = await withFile("audio_url", options, run)
+      return { text: state.output["text"], audio, state }
     },
     image: async (fields: object, options?: RunOptions) => {
-      const state = (await images?.run(fields, options)) as Ended
-      return { image: await download(state, "image_url", options), state }
+      const [image, state] = await withFile("image_url", options, () => images?.run(fields, options))
+      return { image, state }
     },
   }
 }

@@ -78,6 +78,33 @@ describe("one call from request to result", () => {
     expect(problem).toMatchObject({ code: "connection_lost", cause: { name: "TimeoutError" } })
   })
 
+  it("ends after timeoutMs, or when it is aborted, where a stream stalls", async () => {
+    const { client, requests } = watched()
+    const stalled = () => new ReadableStream<Uint8Array>({ start: (stream) => stream.enqueue(recording.slice(0, 20)) })
+    const problem = { code: "connection_lost", cause: { name: "TimeoutError" } }
+    expect(await problemOf(client.transcribe(stalled(), {}, { timeoutMs: 200 }))).toMatchObject(problem)
+    const ofNode = new Readable({ read: () => undefined })
+    expect(await problemOf(client.transcribe(ofNode, {}, { timeoutMs: 200 }))).toMatchObject(problem)
+    const aborted = client.transcriptions.createFromFile(stalled(), {}, { signal: AbortSignal.timeout(200) })
+    expect(await problemOf(aborted)).toMatchObject({ name: "TimeoutError" })
+    expect(requests).toEqual([])
+  })
+
+  it("ends after timeoutMs where the file of the result does not arrive", async () => {
+    let downloads = 0
+    const fetch: typeof globalThis.fetch = async (input, init) => {
+      if (init?.method !== "GET" || new URL(input as string).pathname.includes("/jobs/"))
+        return globalThis.fetch(input, init)
+      downloads += 1
+      await new Promise((resolve) => init.signal?.addEventListener("abort", resolve))
+      throw init.signal?.reason
+    }
+    const client = createClient({ baseUrl: service.url, apiKey: service.key, fetch })
+    const problem = await problemOf(client.speak({ input: "Hello", voice: "nova" }, { timeoutMs: 1_500 }))
+    expect(problem).toMatchObject({ code: "connection_lost", cause: { name: "TimeoutError" } })
+    expect(downloads).toBe(1)
+  })
+
   it("reads a stream and a Blob as well", async () => {
     const { client } = watched()
     const blob = new Blob([recording])

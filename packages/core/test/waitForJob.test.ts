@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
-import { StoreUnavailable } from "@kiln/core/domain"
+import { type JobId, StoreUnavailable } from "@kiln/core/domain"
 import { JobDirectory, JobStore, WakeUp } from "@kiln/core/ports"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -82,6 +82,37 @@ describe("waiting for a job", () => {
       assert.strictEqual((yield* Fiber.join(waiting)).status, "done")
     }).pipe(within({ stores }))
   })
+
+  it.effect("ends for others although a listener throws", () =>
+    Effect.gen(function* () {
+      const engine = yield* Engine
+      const listen = (jobId: JobId, heard: Array<string>) => {
+        for (const name of ["first", "second"])
+          engine.onJobEnd(jobId, Infinity, () => {
+            heard.push(name)
+            throw new Error("a bug of the listener")
+          })
+        return heard
+      }
+      const [told, read, later] = [
+        yield* submitSpeech("told"),
+        yield* submitSpeech("read"),
+        yield* submitSpeech("later"),
+      ]
+      const heard = [told, read, later].map(({ id }) => listen(id, []))
+      yield* TestClock.adjust("10 seconds")
+      yield* JobStore.use((store) => store.cancelJobs([told.id, read.id]))
+      ;(yield* JobEvents).emit({ type: "finished", jobId: told.id })
+      assert.deepStrictEqual(heard, [["first", "second"], [], []])
+      yield* TestClock.adjust("5 seconds")
+      yield* JobStore.use((store) => store.cancelJobs([later.id]))
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(
+        heard,
+        heard.map(() => ["first", "second"]),
+      )
+    }).pipe(within()),
+  )
 
   it.effect("listens to the events of this process only while somebody waits", () =>
     Effect.gen(function* () {

@@ -12,7 +12,7 @@ import { type Chunk, type JobId, type StoreUnavailable } from "../domain/index.t
 import { type ChunkPage, type ChunkQuestion, JobStore, WakeUp } from "../ports/index.ts"
 import type { WakeUpReach } from "../ports/WakeUp.ts"
 import { type Deadline, Deadlines } from "./Deadlines.ts"
-import { type Heard, isEnd, JobEvents } from "./JobEvents.ts"
+import { callSafely, type Heard, isEnd, JobEvents } from "./JobEvents.ts"
 
 /** Milliseconds between two reads, growing. If every process is notified of a job's end, reading is only the fallback. */
 const pauses = {
@@ -100,6 +100,8 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   readonly #scope: Scope.Scope
   readonly #deadlines: Deadlines
   readonly #events: JobEvents["Service"]
+  readonly #report = (error: unknown) =>
+    void Effect.runForkWith(this.#context)(Effect.logError("a listener to the end of a job failed", error))
   #isWatching = false
 
   constructor(
@@ -166,7 +168,8 @@ export class JobWatch<Question extends { readonly jobId: JobId }, News, R> {
   }
 
   #end(waiter: Waiter<Question, News>, news: News | undefined): void {
-    if (this.#remove(waiter)) waiter.hear(news)
+    // It may be a listener of the embedding program, and others wait for the same job.
+    if (this.#remove(waiter)) callSafely(waiter.hear, news, this.#report)
   }
 
   #endAll(awaited: Awaited<Question, News>, news: News): void {

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { isId, type JobId, type StoreUnavailable } from "../domain/index.ts"
+import { isId, type JobId, type StoreUnavailable, submittedOf } from "../domain/index.ts"
 import { JobFinished, JobNotFound } from "../domain/Errors.ts"
 import { JobDirectory, JobStore } from "../ports/index.ts"
 import { unfinishedChildren } from "./childrenOf.ts"
@@ -16,16 +16,19 @@ export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
   if (!isId("job", jobId)) return yield* Effect.fail(new JobNotFound())
   const store = yield* JobStore
   const [outcome] = yield* store.cancelJobs([jobId])
-  // A repeated call goes on with children that an earlier one left.
-  if (outcome === "Canceled" || outcome === "AlreadyFinished") yield* cancelChildren([jobId])
   switch (outcome) {
     case "Canceled": {
       const events = yield* JobEvents
       events.emit({ type: "canceled", jobId })
+      yield* cancelChildren([jobId])
       return yield* emitFailed([jobId])
     }
-    case "AlreadyFinished":
+    case "AlreadyFinished": {
+      // A repeated call goes on with children that an earlier one left. A job that ended otherwise leaves them running, perhaps for its retry.
+      const [ended] = yield* (yield* JobDirectory).readJobs([jobId])
+      if (ended?.errorCode === "canceled_by_operator") yield* cancelChildren([jobId])
       return yield* Effect.fail(new JobFinished())
+    }
     default:
       return yield* Effect.fail(new JobNotFound())
   }
@@ -40,7 +43,7 @@ export const cancelChildren: (
   const events = yield* JobEvents
   const found = yield* Effect.forEach(
     yield* withRetried(directory, jobIds),
-    (jobId) => unfinishedChildren(directory, jobId),
+    (parent) => childrenOf(directory, parent),
     { concurrency: listsAtOnce },
   )
   const begun = found.flatMap((children) => children.begun)
@@ -54,21 +57,40 @@ export const cancelChildren: (
   if (begun.length > 0) yield* cancelChildren(begun)
 })
 
-/** Adds the jobs that these retry: a retry takes over the children that its failed job left running. */
+interface Parent {
+  readonly id: JobId
+  /** Whether it was retried from the start: that retry takes over only children that have used their upload. */
+  readonly isLeft: boolean
+}
+
+/** Adds the jobs that these retry: a retry takes over children that its failed job left running. */
 const withRetried = Effect.fnUntraced(function* (directory: JobDirectory["Service"], jobIds: ReadonlyArray<JobId>) {
-  const all: Array<JobId> = []
-  let next = jobIds
+  const all: Array<Parent> = []
+  let next: ReadonlyArray<Parent> = jobIds.map((id) => ({ id, isLeft: false }))
   for (let n = 0; n <= maxRetries && next.length > 0; n++) {
     all.push(...next)
-    const retried: Array<JobId> = []
-    for (const page of pagesOf(next))
-      for (const job of yield* directory.readJobs(page)) {
+    const retried: Array<Parent> = []
+    for (const page of pagesOf(next)) {
+      const jobs = yield* directory.readJobs(page.map(({ id }) => id))
+      for (const [at, job] of jobs.entries()) {
         const id = job && retriedBy(job.idempotencyKey)
-        if (id !== undefined) retried.push(id)
+        if (job !== undefined && id !== undefined)
+          retried.push({ id, isLeft: page[at]?.isLeft === true || submittedOf(job).fromStart === true })
       }
+    }
     next = retried
   }
   return all
+})
+
+/** The unfinished children of a job, without those that no retry took over. */
+const childrenOf = Effect.fnUntraced(function* (directory: JobDirectory["Service"], { id, isLeft }: Parent) {
+  const { begun, queued } = yield* unfinishedChildren(directory, id)
+  if (!isLeft) return { begun, queued }
+  const taken = new Set<JobId>()
+  for (const page of pagesOf([...begun, ...queued]))
+    for (const job of yield* directory.readJobs(page)) if (job !== undefined && job.uploadId !== null) taken.add(job.id)
+  return { begun: begun.filter((child) => taken.has(child)), queued: queued.filter((child) => taken.has(child)) }
 })
 
 const pagesOf = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>

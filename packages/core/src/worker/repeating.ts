@@ -75,7 +75,7 @@ const sizes = [20, 50, 100] as const
  * to a database server or on the commit, and small steps would remove fewer records than a busy installation finishes.
  */
 const worthwhile = 0.7
-/** What is remembered of a larger size shrinks by this factor with each step, so that it is tried again after a while. */
+/** What is remembered of the sizes next to the present one shrinks by this factor with each step, so that they are tried again after a while. */
 const forgetting = 0.98
 
 /**
@@ -95,8 +95,10 @@ export const stepSizes = () => {
     took: (ms: number): void => {
       const each = ms / (sizes[at] ?? sizes[0])
       msOfRecord[at] = (each + (msOfRecord[at] ?? each)) / 2
-      const larger = msOfRecord[at + 1]
-      if (larger !== undefined) msOfRecord[at + 1] = larger * forgetting
+      for (const next of [at - 1, at + 1]) {
+        const known = msOfRecord[next]
+        if (known !== undefined) msOfRecord[next] = known * forgetting
+      }
       if (at > 0 && !isShort(at) && !isWorthwhile(at)) at -= 1
       else if (at + 1 < sizes.length && (isShort(at + 1) || isWorthwhile(at + 1))) at += 1
     },

@@ -85,6 +85,62 @@ describe("canceling a parent", () => {
     expect(await hangs()).toEqual(["failed"])
   })
 
+  it("that has failed already leaves the children to its retry", async () => {
+    let fails = 2
+    const submitted = Promise.withResolvers<void>()
+    const store = storesWith(() => Effect.andThen(Effect.sync(submitted.resolve), Effect.sleep(fails > 0 ? 50 : 0)))
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      errorCodes: ["broken"],
+      run: async ({ children, failure }) => {
+        const all = children("hanging", hanging, [{}])
+        if (fails === 0) return { output: { n: (await all).length } }
+        await submitted.promise
+        fails -= 1
+        throw failure("broken")
+      },
+    })
+    await using engine = await openWith([parent, hanging], { store })
+    const { operator } = engine
+    const hangs = async () => (await operator.list({ kind: "hanging" })).jobs.map(({ status }) => status)
+    const first = await engine.submitAndWait("parent", {}, { timeoutMs: 30_000 })
+    const second = await engine.wait(await operator.retry(first), { timeoutMs: 30_000 })
+    expect([first.status, second.status, await hangs()]).toEqual(["failed", "failed", ["processing"]])
+    const third = await operator.retry(second)
+    await expect.poll(() => operator.waitingFor(third), patient).toMatchObject([{ reason: "children" }])
+    for (const failed of [first, second]) await expect(operator.cancel(failed)).rejects.toThrow("finished")
+    expect(await hangs()).toEqual(["processing"])
+    await operator.cancel(third)
+    expect(await hangs()).toEqual(["failed"])
+  })
+
+  it("that is a retry from the start leaves running what it did not take over", async () => {
+    let fails = true
+    const submitted = Promise.withResolvers<void>()
+    const store = storesWith(() => Effect.andThen(Effect.sync(submitted.resolve), Effect.sleep(fails ? 50 : 0)))
+    const parent = jobKind({
+      name: "parent",
+      request: z.object({}),
+      errorCodes: ["broken"],
+      run: async ({ children, failure }) => {
+        const all = children("hanging", hanging, [{}])
+        if (!fails) return { output: { n: (await all).length } }
+        await submitted.promise
+        fails = false
+        throw failure("broken")
+      },
+    })
+    await using engine = await openWith([parent, hanging], { store })
+    const { operator } = engine
+    const hangs = async () => (await operator.list({ kind: "hanging" })).jobs.map(({ status }) => status).toSorted()
+    const again = await operator.retry(await engine.submitAndWait("parent", {}), { from: "start" })
+    await expect.poll(hangs, patient).toEqual(["processing", "processing"])
+    await expect.poll(() => operator.waitingFor(again), patient).toMatchObject([{ reason: "children" }])
+    await operator.cancel(again)
+    expect(await hangs()).toEqual(["failed", "processing"])
+  })
+
   it("while it submits ends the children that its cancellation did not find, though none of them can begin", async () => {
     // The store's part of a cancellation by another process.
     const store = storesWith(({ jobId }, { cancelJobs }) => cancelJobs([jobId]))
