@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Job, type JobMode, projectShare } from "@kiln/core/domain"
-import type { EngineSettings } from "@kiln/core/effect"
+import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
 import { ProviderPostponed } from "@kiln/core/ports"
 import { Effect } from "effect"
 import { isTight, Room } from "../src/worker/claiming/Slots.ts"
@@ -92,6 +92,40 @@ describe("slots of a worker", () => {
         assert.deepStrictEqual([quick.seen.most, full.seen.most], [8, 8])
       }).pipe(within({ [flooded]: full.providers, [other]: quick.providers, settings }))
     })
+
+  const boundsOf = (concurrencyOf: Readonly<Record<string, number>>) => ({
+    ...settings,
+    providers: Object.fromEntries(
+      Object.entries(defaultEngineSettings.providers).map(([name, bounds]) => [
+        name,
+        { ...bounds, concurrency: concurrencyOf[name] ?? 0 },
+      ]),
+    ) as EngineSettings["providers"],
+  })
+
+  it.effect("are filled again as soon as a job leaves its provider, whose limit is lower", () => {
+    const { providers, seen } = slowSpeech("1 second")
+    return Effect.gen(function* () {
+      yield* open
+      const who = principal("live")
+      const jobs = yield* flood(12, who)
+      yield* running
+      yield* passTime("7 seconds")
+      for (const { id } of jobs) assert.strictEqual((yield* readJob(id, who)).status, "done")
+      assert.strictEqual(seen.most, 2)
+    }).pipe(within({ live: providers, settings: boundsOf({ speech: 2 }) }))
+  })
+
+  it.effect("are all filled at once, though the provider of another kind allows few jobs", () => {
+    const { providers, seen } = slowSpeech("10 minutes")
+    return Effect.gen(function* () {
+      yield* open
+      yield* flood(12, principal("live"))
+      yield* running
+      yield* passTime("1 second")
+      assert.strictEqual(seen.now, 8)
+    }).pipe(within({ live: providers, settings: boundsOf({ transcription: 1 }) }))
+  })
 
   it.effect("go to a project that is alone, and the next project gets each that becomes free", () => {
     const { providers, seen } = slowSpeech("1 second")

@@ -48,6 +48,8 @@ const guardProvider = Effect.fnUntraced(function* <E3>(
   const breaker = yield* makeCircuitBreaker(name, circuit, changed)
   let calls = 0
   let jobs = 0
+  /** The job that was claimed to probe it. Its call may not have begun. */
+  let probing: object | undefined
 
   const callOnce = <A, E, E2>(
     mayBuy: Effect.Effect<void, E>,
@@ -80,12 +82,16 @@ const guardProvider = Effect.fnUntraced(function* <E3>(
     room: Effect.map(breaker.passage, (passage) => {
       if (passage === "paused") return 0
       const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)
-      return passage === "one_call" ? Math.min(1, left) : left
+      return passage === "one_call" ? Math.min(probing === undefined ? 1 : 0, left) : left
     }),
     rate,
+    /** Whether no further job is claimed before one of those that run has ended. */
+    isFull: (): boolean => concurrency > 0 && jobs >= jobsPerCall * concurrency,
     /** A job that asks it starts or ends. */
     countJobs: (change: 1 | -1, job: object): void => {
       jobs += change
+      if (change > 0 && breaker.isOpen()) probing ??= job
+      if (change < 0 && probing === job) probing = undefined
       if (change > 0) rate?.expect(job)
       else rate?.forget(job)
     },
@@ -152,6 +158,8 @@ export class ProviderGuard extends Context.Service<
     readonly guardedIn: (mode: JobMode, names: ReadonlyArray<string>) => ReadonlyArray<string>
     /** The number of further jobs that need all of these providers to claim now: 0 while one is paused, `Infinity` without limits. */
     readonly room: (names: ReadonlyArray<string>) => Effect.Effect<number>
+    /** Whether the end of a running job may let another be claimed, because it makes room with a provider. */
+    readonly isFull: () => boolean
     /** The rates of these providers. */
     readonly rates: (names: ReadonlyArray<string>) => ReadonlyArray<CallRate<StoreUnavailable>>
     /** Says that a job that asks these providers starts (1) or has ended (-1): running jobs count against their room. */
@@ -191,6 +199,7 @@ export const makeProviderGuard = Effect.fnUntraced(function* (
         Effect.forEach(names, (name) => guarded.get(name)?.room ?? Effect.succeed(Infinity)),
         (rooms) => Math.min(...rooms),
       ),
+    isFull: () => [...guarded.values()].some((provider) => provider.isFull()),
     rates: (names) => names.flatMap((name) => guarded.get(name)?.rate ?? []),
     countJobs: (names, change, job) => {
       for (const name of names) guarded.get(name)?.countJobs(change, job)

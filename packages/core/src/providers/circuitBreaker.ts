@@ -125,6 +125,8 @@ export const makeCircuitBreaker = Effect.fnUntraced(function* (
 
   return {
     passage,
+    /** Whether it is paused, or waits for the outcome of a probe. */
+    isOpen: (): boolean => circuit.state === "open",
     /** Fails if a call would not be admitted now. */
     mayEnter: Effect.flatMap(passage, (allowed) =>
       allowed === "paused" ? Effect.fail(new ProviderPaused({ provider: name })) : Effect.void,

@@ -182,7 +182,8 @@ class JointClaims implements ClaimingWorker {
     const room = this.#slots.room()
     const after = roomWithout(this.#slots.occupied(), this.#slots.attempts, items)
     const request = this.#requestNow(after)
-    if (request === undefined || request.limit === 0) return undefined
+    // Jobs that end with this write still count as running with their providers, which may have no room for others.
+    if (request === undefined || request.limit === 0 || request.runnable.length === 0) return undefined
     const left = this.#slots.left() + freeSlots(after) - freeSlots(room)
     return this.#begin({ ...request, limit: Math.min(request.limit, items.length) }, left, true)
   }

@@ -83,7 +83,8 @@ export const acceptClaims = Effect.fnUntraced(function* (
   const { claims, backInMs } =
     worker === undefined ? { claims: claimed, backInMs: undefined } : yield* oneIsolated(slots, claimed)
   // Jobs that wait for a paused provider or for a rate were not requested, so `nextInMs` of the store does not cover them.
-  const held = earlier(yield* guard.nextTryInMs, fillsQuota(worker, claimed) ? 0 : yield* rates.nextInMs)
+  const isCut = fillsQuota(worker, claimed) || fillsBounds(slots, worker, claimed)
+  const held = earlier(yield* guard.nextTryInMs, isCut ? 0 : yield* rates.nextInMs)
   const nextInMs = earlier(earlier(storeNextInMs, backInMs), held)
   return { claims, nextInMs }
 })
@@ -162,6 +163,15 @@ const fillsQuota = (worker: WorkerRoom | undefined, claims: ReadonlyArray<Claim>
   (worker?.quotas ?? []).some(
     ({ count, kind, mode }) => claims.filter(({ job }) => job.kind === kind && job.mode === mode).length >= count,
   )
+
+/** Whether a claim got as many jobs of a mode as the providers of some kind allow, though there are slots for more. */
+const fillsBounds = (slots: Slots, worker: WorkerRoom | undefined, claims: ReadonlyArray<Claim>): boolean => {
+  const { free } = slots.room()
+  return (["live", "sandbox"] as const).some((mode) => {
+    const count = claims.filter(({ job }) => job.mode === mode).length
+    return count > 0 && count >= (worker?.free[mode] ?? Infinity) && count < free[mode]
+  })
+}
 
 /** The earlier of two times that may be unknown. */
 export const earlier = (a: number | undefined, b: number | undefined): number | undefined =>

@@ -308,7 +308,7 @@ const run = (parts: Parts) =>
         const rest = idling.rest(nextInMs)
         // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
         // free while it answered.
-        const mayFree = isTight(roomAfter(occupied, attempts)) || isTight(slots.room())
+        const mayFree = isTight(roomAfter(occupied, attempts)) || slots.isTight()
         yield* joint.whileResting(rest, mayFree ? freed : undefined)
       })
       return yield* Effect.forever(
