@@ -33,6 +33,23 @@ export interface CallRate<out E> {
   readonly forget: (job: object) => void
 }
 
+/** Counts the running jobs that ask a provider. */
+const countedJobs = (concurrency: number, isOpen: () => boolean) => {
+  let running = 0
+  /** The job that was claimed to probe it. Its call may not have begun. */
+  let probing: object | undefined
+  return {
+    /** How many more its limit of concurrent calls allows. */
+    left: (): number => (concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - running)),
+    probes: (): boolean => probing !== undefined,
+    count: (change: 1 | -1, job: object): void => {
+      running += change
+      if (change > 0 && isOpen()) probing ??= job
+      if (change < 0 && probing === job) probing = undefined
+    },
+  }
+}
+
 /**
  * Guards one live provider: its circuit breaker, its limit of concurrent calls and its timeout in this process, and the rate of all
  * processes.
@@ -46,10 +63,8 @@ const guardProvider = Effect.fnUntraced(function* <E3>(
 ) {
   const permits = concurrency > 0 ? yield* Semaphore.make(concurrency) : undefined
   const breaker = yield* makeCircuitBreaker(name, circuit, changed)
+  const jobs = countedJobs(concurrency, breaker.isOpen)
   let calls = 0
-  let jobs = 0
-  /** The job that was claimed to probe it. Its call may not have begun. */
-  let probing: object | undefined
 
   const callOnce = <A, E, E2>(
     mayBuy: Effect.Effect<void, E>,
@@ -81,17 +96,14 @@ const guardProvider = Effect.fnUntraced(function* <E3>(
     /** The number of further jobs that need it to claim: 0 while it is paused, 1 to probe it, otherwise up to two for each allowed call. */
     room: Effect.map(breaker.passage, (passage) => {
       if (passage === "paused") return 0
-      const left = concurrency === 0 ? Infinity : Math.max(0, jobsPerCall * concurrency - jobs)
-      return passage === "one_call" ? Math.min(probing === undefined ? 1 : 0, left) : left
+      return passage === "one_call" ? Math.min(jobs.probes() ? 0 : 1, jobs.left()) : jobs.left()
     }),
     rate,
     /** Whether no further job is claimed before one of those that run has ended. */
-    isFull: (): boolean => concurrency > 0 && jobs >= jobsPerCall * concurrency,
+    isFull: (): boolean => jobs.left() === 0,
     /** A job that asks it starts or ends. */
     countJobs: (change: 1 | -1, job: object): void => {
-      jobs += change
-      if (change > 0 && breaker.isOpen()) probing ??= job
-      if (change < 0 && probing === job) probing = undefined
+      jobs.count(change, job)
       if (change > 0) rate?.expect(job)
       else rate?.forget(job)
     },

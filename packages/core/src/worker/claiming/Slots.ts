@@ -319,8 +319,6 @@ export const makeSlots = Effect.fnUntraced(function* (onEnd: (attempt: Attempt) 
     left: () => left,
     /** Completes when the next job leaves its slot, counted from this call. */
     nextFreed: (): Effect.Effect<void> => Deferred.await((nextFreed ??= Deferred.makeUnsafe<void>())),
-    /** Whether the end of one job may let another start in this worker, because it leaves a slot or its provider. */
-    isTight: (): boolean => isTight(room.now()) || guard.isFull(),
     /** Whether the end of one job may let another start, in any process. */
     isLimited: () => isLimited,
     /** Notifies other workers of a free place. If jobs are limited, the end of one lets another start, in any process. */

@@ -9,6 +9,7 @@ import { monotonicMs } from "../../domain/monotonicMs.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import type { EngineSettings } from "../../engine/EngineSettings.ts"
 import { type Claim, JobStore, WakeUp } from "../../ports/index.ts"
+import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import type { Attempt } from "../attempt/Attempt.ts"
 import { type Bag, checkClaims, heartbeat } from "../attempt/leases.ts"
 import { allEnded, attemptStarter, stopAll } from "../attempt/RunAttempt.ts"
@@ -291,6 +292,7 @@ const run = (parts: Parts) =>
       )
       const outage = makeOutageLog("claiming jobs")
       const joint = yield* makeJointClaims(slots, claiming.start, idling.nextClaimBy)
+      const guard = yield* ProviderGuard
       const claimAndStart = Effect.gen(function* () {
         // Jobs of a joint claim that is still being answered also take slots.
         while (joint.isPending) yield* Effect.andThen(idling.awaitsJoint, joint.settled)
@@ -306,9 +308,9 @@ const run = (parts: Parts) =>
         if (attempts.length > 0 && nextInMs === 0) return
         yield* claiming.begin
         const rest = idling.rest(nextInMs)
-        // `nextInMs` does not cover jobs that only wait for this worker's own slots, as the store knew them: some may have become
-        // free while it answered.
-        const mayFree = isTight(roomAfter(occupied, attempts)) || slots.isTight()
+        // `nextInMs` does not cover jobs that only wait for this worker's own slots and providers, as the store knew them: some may
+        // have become free while it answered.
+        const mayFree = isTight(roomAfter(occupied, attempts)) || isTight(slots.room()) || guard.isFull()
         yield* joint.whileResting(rest, mayFree ? freed : undefined)
       })
       return yield* Effect.forever(
