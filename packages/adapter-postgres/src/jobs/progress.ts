@@ -123,13 +123,14 @@ const fenced = { id: text<JobId>(), held: flag(), token: integer() }
  * claim finds what was written under it. In the order of their ids, to avoid deadlocks, and briefly, because other callers wait for the batch. `held`
  * is a column of the item, see `extendLeases`.
  */
-const withPresent = <Item extends ItemOf<typeof fenced>>(item: BatchTable<Item>, given: Given<{ brief: string }>) =>
-  query
+const withPresent = <Item extends ItemOf<typeof fenced>>(item: BatchTable<Item>, given: Given<{ brief: string }>) => {
+  const claims: BatchTable<ItemOf<typeof fenced>> = item
+  return query
     .with("brief", (from) => from.selectNoFrom(sql`set_config('lock_timeout', ${given.brief}::text, true)`.as("limit")))
     .with("present", (from) =>
       from
         .selectFrom("brief")
-        .innerJoin(item as unknown as BatchTable<ItemOf<typeof fenced>>, (join) => join.onTrue())
+        .innerJoin(claims, (join) => join.onTrue())
         .innerJoin("queue", (join) =>
           join
             .onRef("queue.id", "=", "item.id")
@@ -142,6 +143,7 @@ const withPresent = <Item extends ItemOf<typeof fenced>>(item: BatchTable<Item>,
         .orderBy("queue.id")
         .forUpdate("queue"),
     )
+}
 
 /** A checkpoint of the same step is replaced. */
 const keepSteps = batchStatement({ ...fenced, step: text(), value: text() }, (item, given: Given<{ brief: string }>) =>
