@@ -7,6 +7,7 @@ import type { JobFinished, JobNotFound, JobNotWaiting } from "@kiln/core"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   type BulkVerb,
+  changeEach,
   type Operator,
   readMatching,
   type RetryOptions,
@@ -113,7 +114,7 @@ export const selected = Effect.fnUntraced(function* (given: Given, verb: BulkVer
 const cancelSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
   const found = yield* selected(given, "cancel")
   if (found === undefined) return
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(canceled(operator, id)))
+  const outcomes = yield* changeEach(found.jobs, (id) => toleratingEnd(canceled(operator, id)))
   const { changed, skipped } = tallyChanges(outcomes)
   const counts = { canceled: changed, finished: skipped }
   yield* answer({
@@ -130,14 +131,13 @@ const retrySelected = Effect.fnUntraced(function* (
     return yield* misused("--request and --request-file change the request of one job: give its JOB_ID")
   const found = yield* selected(given, "retry")
   if (found === undefined) return
-  const refusals: Array<{ readonly job_id: string; readonly message: string }> = []
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) =>
-    Effect.tap(toleratingRefusal(retried(operator, id, given.fromStart ? { from: "start" } : {})), (outcome) =>
-      Effect.sync(() => {
-        if (typeof outcome === "object") refusals.push({ job_id: id, message: outcome.refused })
-      }),
-    ),
+  const outcomes = yield* changeEach(found.jobs, (id) =>
+    toleratingRefusal(retried(operator, id, given.fromStart ? { from: "start" } : {})),
   )
+  const refusals = found.jobs.flatMap(({ id }, n) => {
+    const outcome = outcomes[n]
+    return typeof outcome === "object" ? [{ job_id: id, message: outcome.refused }] : []
+  })
   const { changed, skipped } = tallyChanges(outcomes)
   const counts = { retried: changed, retried_before: skipped, refused: refusals.length }
   const reasons = [...new Set(refusals.map(({ message }) => message))].map((message) => `\n  ${message}`)
@@ -155,7 +155,7 @@ const retrySelected = Effect.fnUntraced(function* (
 const promoteSelected = Effect.fnUntraced(function* (operator: Operator["Service"], given: Given) {
   const found = yield* selected(given, "promote")
   if (found === undefined) return
-  const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(promoted(operator, id)))
+  const outcomes = yield* changeEach(found.jobs, (id) => toleratingEnd(promoted(operator, id)))
   const { changed, skipped } = tallyChanges(outcomes)
   yield* answer({
     json: { matched: found.jobs.length, promoted: changed, skipped, complete: found.isComplete },

@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type Priority, readPriority } from "@kiln/core/domain"
-import { maxDelayMs, type NewPlace, type Operator, tallyChanges, toleratingEnd } from "@kiln/core/effect"
+import { changeEach, maxDelayMs, type NewPlace, type Operator, tallyChanges, toleratingEnd } from "@kiln/core/effect"
 import { misused } from "../CommandFailed.ts"
 import { answer, formatTime } from "../Output.ts"
 import { hasTag, recordChange } from "../recordChange.ts"
@@ -78,7 +78,7 @@ export const jobReschedule = Command.make("reschedule", flags, (given) =>
       if (jobId === undefined) {
         const found = yield* selected(given, delayMs === undefined ? "prioritize" : "reschedule")
         if (found === undefined) return
-        const outcomes = yield* Effect.forEach(found.jobs, ({ id }) => toleratingEnd(rescheduled(operator, id, place)))
+        const outcomes = yield* changeEach(found.jobs, (id) => toleratingEnd(rescheduled(operator, id, place)))
         const { changed, skipped } = tallyChanges(outcomes)
         yield* answer({
           json: { matched: found.jobs.length, rescheduled: changed, skipped, complete: found.isComplete },

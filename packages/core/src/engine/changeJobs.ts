@@ -119,6 +119,16 @@ interface Batch {
   readonly dryRun?: boolean | undefined
 }
 
+/** Jobs that change at the same time. A change is mostly round trips to the store, on connections that workers of the process use too. */
+const changesAtOnce = 8
+
+/** Changes jobs, a few at the same time. Returns the outcomes in the order of the jobs. */
+export const changeEach = <R>(
+  jobs: ReadonlyArray<Pick<JobSummary, "id">>,
+  change: (jobId: JobId) => Effect.Effect<JobChange, StoreUnavailable, R>,
+): Effect.Effect<ReadonlyArray<JobChange>, StoreUnavailable, R> =>
+  Effect.forEach(jobs, ({ id }) => change(id), { concurrency: changesAtOnce })
+
 /** Changes the next jobs of a selection, or counts all of them. */
 export const changeMatching = <R>(
   selection: Selection,
@@ -128,6 +138,6 @@ export const changeMatching = <R>(
   Effect.gen(function* () {
     if (dryRun === true) return { ...(yield* countMatching(selection)), ...tallyChanges([]), next: null }
     const { jobs, next } = yield* readMatching(selection, { after, limit, lookMs })
-    const changes = yield* Effect.forEach(jobs, ({ id }) => change(id))
+    const changes = yield* changeEach(jobs, change)
     return { matched: jobs.length, complete: next === null, ...tallyChanges(changes), next }
   })

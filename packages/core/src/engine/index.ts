@@ -46,6 +46,7 @@ export { measureQueues, waitingForJob, waitingForJobs } from "./waitingForJob.ts
 export {
   bulkStatuses,
   type BulkVerb,
+  changeEach,
   changeMatching,
   type JobChange,
   selectedFor,

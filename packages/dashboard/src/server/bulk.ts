@@ -4,6 +4,7 @@ import { isId, type StoreUnavailable } from "@kiln/core/domain"
 import {
   bulkStatuses,
   type BulkVerb,
+  changeEach,
   changeMatching,
   type JobChange,
   selectedFor,
@@ -46,7 +47,8 @@ const bulk = <R>(given: Given, verb: BulkVerb, work: Work<R>) =>
       if (ids.length === 0) return yield* Effect.fail(refuse("empty_filter"))
       if (given.filter !== undefined || ids.length > mostNamed || !ids.every((id) => isId("job", id)))
         return yield* Effect.fail(refuse("invalid_request", `give up to ${mostNamed} job_ids, or a filter`))
-      const changes = given.dry_run ? [] : yield* Effect.forEach(ids, work)
+      const jobs = ids.map((id) => ({ id }))
+      const changes = given.dry_run ? [] : yield* changeEach(jobs, work)
       const to = formatTime(yield* Clock.currentTimeMillis)
       return { matched: ids.length, complete: true, ...tallyChanges(changes), to, next: null }
     }
