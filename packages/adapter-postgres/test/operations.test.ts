@@ -173,6 +173,32 @@ describe("upkeep", () => {
     }),
   )
 
+  it.live.each([
+    { whose: "the database DB", place: "DATABASE DB" },
+    { whose: "the role USER in the database DB", place: "ROLE USER IN DATABASE DB" },
+  ])(
+    "finds that transactions of $whose are read-only, and its remedy works in a session that is, too",
+    ({ place, whose }) =>
+      Effect.gen(function* () {
+        const url = yield* emptyDatabase
+        yield* postgresMigrations.apply({ url })
+        const { pathname, username } = new URL(url)
+        const named = (text: string) => text.replace("USER", username).replace("DB", pathname.slice(1))
+        yield* runSql(url, `ALTER ${named(place)} SET default_transaction_read_only = on`)
+        const before = yield* found(url)
+        expect(before.map(({ problem }) => problem)).toEqual([
+          `transactions of ${named(whose)} are read-only, so kiln cannot serve with it`,
+        ])
+        for (const { remedy } of before)
+          yield* Effect.promise(() =>
+            withClient(url, async (client) => {
+              for (const statement of remedy.split("; ")) await client.query(statement)
+            }),
+          )
+        expect(yield* found(url)).toEqual([])
+      }),
+  )
+
   it.live("finds the program that keeps a transaction open", () =>
     Effect.gen(function* () {
       const url = yield* emptyDatabase

@@ -145,7 +145,7 @@ describe("a start that fails", () => {
     })
   })
 
-  it.each(["0.0.0.0", "::"])("warns that HOST=%s serves others whose URLs would not work", async (HOST) => {
+  it.each(["0.0.0.0", "::", "::1"])("warns that HOST=%s serves others whose URLs would not work", async (HOST) => {
     using data = temporaryDirectory()
     const listening = { KILN_DATA_DIR: data.path, HOST }
     {

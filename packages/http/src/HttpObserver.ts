@@ -19,6 +19,7 @@ export interface AnsweredRequest {
   readonly receivedBytes: number
   /** Length of the response's body; `undefined` if it is not known in advance. */
   readonly sentBytes: number | undefined
+  /** The client's address; behind trusted proxies, the one that they report. */
   readonly remoteAddress: string | undefined
   /** The caller, once its key was verified. */
   readonly keyId: KeyId | undefined

@@ -56,15 +56,17 @@ const openTransactions = `SELECT pid, coalesce(nullif(application_name, ''), 'un
 
 interface RoleRow {
   readonly role: string
+  readonly database: string
   readonly isStandby: boolean
-  readonly isReadOnly: boolean
+  /** Where the server found that transactions are read-only by default, as `pg_settings` names it; `null` if they are not. */
+  readonly readOnlyBy: string | null
   /** Tables, sequences and functions that the role may not use as the service does. */
   readonly denied: ReadonlyArray<string>
 }
 
 /** The rights that docs/guides/postgres.md grants to a service's role. */
-const roleRights = `SELECT quote_ident(current_user) AS role, pg_is_in_recovery() AS "isStandby",
-    current_setting('default_transaction_read_only') = 'on' AS "isReadOnly",
+const roleRights = `SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database, pg_is_in_recovery() AS "isStandby",
+    (SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only' AND setting = 'on') AS "readOnlyBy",
     to_json(ARRAY(SELECT relname::text FROM pg_class, (SELECT oid FROM pg_namespace WHERE nspname = $1) AS own
       WHERE relnamespace = own.oid AND (relkind = 'S' AND NOT has_sequence_privilege(pg_class.oid, 'USAGE') OR relkind = 'r' AND NOT (
         CASE relname WHEN 'migrations' THEN has_table_privilege(pg_class.oid, 'SELECT')
@@ -153,9 +155,41 @@ const ofSession = ({ minutes, pid, program }: SessionRow): UpkeepProblem => ({
   isUrgent: false,
 })
 
+const readOnly = "default_transaction_read_only"
+/** Sessions that are read-only themselves cannot change the setting of a role or a database. */
+const writing = `SET ${readOnly} = off`
+
+/** The remedy is for the place of the setting: a more specific one of the role would outlast what stopped all writes, such as a full disk. */
+const ofReadOnly = ({ database, readOnlyBy, role }: RoleRow): ReadonlyArray<UpkeepProblem> => {
+  if (readOnlyBy === null) return []
+  const found = (whose: string, remedy: string): ReadonlyArray<UpkeepProblem> => [
+    { problem: `transactions of ${whose} are read-only, so kiln cannot serve with it`, remedy, isUrgent: true },
+  ]
+  switch (readOnlyBy) {
+    case "database user":
+      return found(
+        `the role ${role} in the database ${database}`,
+        `${writing}; ALTER ROLE ${role} IN DATABASE ${database} RESET ${readOnly}`,
+      )
+    case "database":
+      return found(`the database ${database}`, `${writing}; ALTER DATABASE ${database} RESET ${readOnly}`)
+    case "configuration file":
+      return found(
+        "the server",
+        `once it has room and may write again, as a superuser: ALTER SYSTEM SET ${readOnly} = off; SELECT pg_reload_conf()`,
+      )
+    default:
+      return found(
+        `the role ${role}`,
+        `ALTER ROLE ${role} SET ${readOnly} = off, or set DATABASE_URL to the role of the service`,
+      )
+  }
+}
+
 const ofRole =
   (schema: string) =>
-  ({ denied, isReadOnly, isStandby, role }: RoleRow): ReadonlyArray<UpkeepProblem> => {
+  (row: RoleRow): ReadonlyArray<UpkeepProblem> => {
+    const { denied, isStandby, role } = row
     const [first, ...others] = denied
     const grants = [
       `GRANT USAGE ON SCHEMA "${schema}" TO ${role}`,
@@ -173,15 +207,7 @@ const ofRole =
             },
           ]
         : []),
-      ...(isReadOnly
-        ? [
-            {
-              problem: `transactions of the role ${role} are read-only, so kiln cannot serve with it`,
-              remedy: `ALTER ROLE ${role} SET default_transaction_read_only = off, or set DATABASE_URL to the role of the service`,
-              isUrgent: true,
-            },
-          ]
-        : []),
+      ...ofReadOnly(row),
       ...(first === undefined
         ? []
         : [

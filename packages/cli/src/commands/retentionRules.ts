@@ -6,12 +6,12 @@ import { JobDirectory, JobStore, type PublishedRule, ruleOfUploads, rulesInForce
 import { misused } from "../CommandFailed.ts"
 import { answer, formatTable } from "../Output.ts"
 import { appendChange } from "../recordChange.ts"
-import { retention } from "../settings/SettingType.ts"
+import { durationText, retention } from "../settings/SettingType.ts"
 import { withStores } from "../withStores.ts"
 
 /** The text of a period in milliseconds. */
 export const periodText = (ms: number | null): string =>
-  ms === null ? "kept indefinitely" : `after ${Number((ms / 86_400_000).toFixed(2))} d`
+  ms === null ? "kept indefinitely" : `after ${durationText(ms)}`
 
 /** The number of running processes that have published a rule for a kind, and whether they agree. */
 const saidBy = (published: ReadonlyArray<PublishedRule>) => {

@@ -21,7 +21,7 @@ export const checkAddress = ({ http, role }: Settings): Effect.Effect<ReadonlyAr
     const publicHost = publicUrl === undefined ? undefined : hostOf(publicUrl)
     const isPublic = publicHost === undefined ? !isLoopback(host) : !isLoopback(publicHost)
     const findings: ReadonlyArray<GradedFinding & { readonly remedy: string }> = [
-      ...(publicUrl === undefined && isPublic
+      ...(publicUrl === undefined && !["127.0.0.1", "localhost"].includes(host)
         ? [
             {
               isProblem: true,

@@ -178,6 +178,7 @@ export const checkWorkers = (
       ? skipped(workersName, "none is running, and no job is unfinished")
       : problem(workersName, {
           summary: `none is running, and ${unfinished === 1 ? "1 job waits" : `${unfinished} jobs wait`} for one`,
-          remedy: "start a worker: kiln serve, with KILN_ROLE=all or KILN_ROLE=worker; or see why its process ended",
+          remedy:
+            "start a worker: kiln serve, with KILN_ROLE=all or KILN_ROLE=worker; or see in its log why it ended, or cannot write to the database",
         })
   })

@@ -104,12 +104,12 @@ const start = Effect.fnUntraced(function* (
   return service
 })
 
-/** Warns if the service serves other machines, and its signed URLs would not work there. */
+/** Warns if signed URLs would not lead to the service: for other machines, or because it listens at another address. */
 const warnOfUnreachableUrls = ({ http: { host, publicUrl } }: Settings, url: string): Effect.Effect<void> =>
-  publicUrl !== undefined || ["127.0.0.1", "localhost", "::1"].includes(host)
+  publicUrl !== undefined || ["127.0.0.1", "localhost"].includes(host)
     ? Effect.void
     : Effect.logWarning(
-        `PUBLIC_URL is not set, so upload and file URLs begin with ${url}, which other machines cannot reach: set PUBLIC_URL to the address that clients use`,
+        `PUBLIC_URL is not set, so upload and file URLs begin with ${url}, but kiln listens at ${host}: set PUBLIC_URL to the address that clients use`,
       )
 
 const warnings = (settings: Settings): ReadonlyArray<string> => [

@@ -84,3 +84,16 @@ export const retention = durationOrZero("to keep data indefinitely")
 
 /** Parses a duration, or `0` for no check. */
 export const backupAge = durationOrZero("to check no backups")
+
+const units = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1_000],
+] as const
+
+/** Writes a duration in the largest unit that leaves no remainder; `0` means unlimited. */
+export const durationText = (ms: number): string => {
+  const [unit, per] = units.find(([, each]) => ms % each === 0) ?? ["s", 1_000]
+  return ms === 0 ? "0" : `${ms / per}${unit}`
+}

@@ -1,6 +1,7 @@
 import type { EngineSettings } from "@kiln/core/effect"
 import { engineSettings, type KilnConfig } from "../KilnConfig.ts"
 import type { ReadSettings, SettingName, Settings } from "../Settings.ts"
+import { durationText } from "./SettingType.ts"
 import type { GivenSetting } from "./settingFiles.ts"
 
 /** A setting with its value in effect, and where that comes from. */
@@ -12,19 +13,6 @@ export interface EffectiveSetting {
   readonly source: "default" | "environment" | "file" | "config"
   /** The file of a setting that comes from one. */
   readonly file: string | null
-}
-
-const units = [
-  ["d", 86_400_000],
-  ["h", 3_600_000],
-  ["m", 60_000],
-  ["s", 1_000],
-] as const
-
-/** Writes a duration in the largest unit that leaves no remainder; `0` means unlimited. */
-const durationText = (ms: number): string => {
-  const [unit, per] = units.find(([, each]) => ms % each === 0) ?? ["s", 1_000]
-  return ms === 0 ? "0" : `${ms / per}${unit}`
 }
 
 /** The value of each setting that is not given, as the variable would spell it; `null` where unset means nothing is done. */

@@ -38,6 +38,12 @@ describe.each(installations)("kiln retention on %s", (_name, open) => {
     })
     const due = await jsonOf(["retention", "run", "--dry-run"], short)
     const before = await jsonOf(["job", "list"], env)
+    const table = await runInProcess(["retention", "run", "--dry-run"], {
+      ...env,
+      KILN_DATA_RETENTION: "1s",
+      KILN_JOB_RETENTION: "36h",
+    })
+    expect(table.stdout).toMatch(/^records of unused uploads +after 36h +0$/m)
     const done = await jsonOf(["retention", "run"], short)
     expect([done.expired_data, done.deleted_jobs]).toEqual([due.expired_data, due.deleted_jobs])
     const after = await jsonOf(["job", "list"], env)
@@ -50,7 +56,7 @@ describe.each(installations)("kiln retention on %s", (_name, open) => {
     expect(stdout).toMatch(/^TYPE +DATA +RECORDS +PUBLISHED BY$/m)
     expect(stdout).toMatch(/^retired +kept +kept +no process yet: start one that knows it, or kiln retention set$/m)
     expect(stdout).toMatch(
-      /^speech_synthesis +after 9 d +kept indefinitely +1 running; processes differ, and the longest counts$/m,
+      /^speech_synthesis +after 9d +kept indefinitely +1 running; processes differ, and the longest counts$/m,
     )
     expect(
       await refusalOf(["retention", "set", "speech_synthesis", "--data", "1s", "--records", "1s"], env, 2),

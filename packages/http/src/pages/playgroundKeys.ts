@@ -8,7 +8,8 @@ import { newKey } from "../newKey.ts"
 import { readJsonObject } from "../server/body.ts"
 import { jsonReply, Refusal } from "../server/Exchange.ts"
 import type { Handler, Route } from "../server/app.ts"
-import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire/ClientAddress.ts"
+import { addressOf } from "../server/limitAddresses.ts"
+import { addressRateLimitKey, type TrustedProxies } from "../wire/ClientAddress.ts"
 import { AliveKeys } from "./AliveKeys.ts"
 
 /** How long a key of the playground works. */
@@ -79,7 +80,7 @@ export const playgroundKeyRoute = (
     const handle: Handler = (exchange, _, clock) =>
       Effect.flatMap(readJsonObject(exchange), () => {
         const now = clock.currentTimeMillisUnsafe()
-        const from = clientAddress(exchange.source.remoteAddress, exchange.header("x-forwarded-for"), trusted)
+        const from = addressOf(exchange, trusted)
         const address = addressRateLimitKey(from)
         const waitMs = alive.take(address, now)
         if (waitMs > 0)

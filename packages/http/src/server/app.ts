@@ -6,9 +6,11 @@ import type { AnsweredRequest, HttpObserver } from "../HttpObserver.ts"
 import { BodyBroken, discardBody } from "./body.ts"
 import { corsHeaders } from "./cors.ts"
 import { describePaths } from "./describePaths.ts"
+import { addressOf } from "./limitAddresses.ts"
 import { Exchange, isUnder, localTarget, Refusal, refusalReply, type Reply } from "./Exchange.ts"
 import type { RequestSource } from "./RequestSource.ts"
 import { inRequestSpan } from "./requestSpan.ts"
+import type { TrustedProxies } from "../wire/ClientAddress.ts"
 
 /** Handles a request. `id` is the value of the path's placeholder; empty without one. The values of two are joined by a slash. */
 export type Handler = (exchange: Exchange, id: string, clock: Clock.Clock) => Effect.Effect<Reply, Refusal | BodyBroken>
@@ -101,6 +103,8 @@ export interface AppOptions {
   readonly router: Router
   readonly ids: Pick<IdGenerator["Service"], "next">
   readonly shutdown: Readonly<Shutdown>
+  /** Proxies whose `X-Forwarded-For` names the client to the observer. */
+  readonly trustedProxies: TrustedProxies
   /** Observes every request. */
   readonly observer: HttpObserver | undefined
   /** Prefix of request paths in front of the routes; may be empty. */
@@ -109,7 +113,7 @@ export interface AppOptions {
 
 /** Creates the app: finds the route of a request, and turns its outcome into a reply with the common headers. */
 export const makeApp = (options: AppOptions): App => {
-  const { ids, observer, prefix, router, shutdown } = options
+  const { ids, observer, prefix, router, shutdown, trustedProxies } = options
   const routes = router.routes.map(({ path }) => path)
   const messages = describePaths(routes, prefix)
   const dispatch = (exchange: Exchange, clock: Clock.Clock) => {
@@ -145,7 +149,8 @@ export const makeApp = (options: AppOptions): App => {
   /** Makes the reply complete, and tells the observer of it. */
   const finish = (exchange: Exchange, clock: Clock.Clock, beganAt: bigint, plain: Reply): Effect.Effect<Reply> => {
     const reply = complete(exchange, plain)
-    observer?.answered(answeredOf(exchange, reply, Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6))
+    const durationMs = Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6
+    observer?.answered(answeredOf(exchange, reply, durationMs, trustedProxies))
     return Effect.succeed(reply)
   }
 
@@ -189,7 +194,12 @@ export const makeApp = (options: AppOptions): App => {
 }
 
 /** What an observer is told of a request. */
-const answeredOf = (exchange: Exchange, { headers, status }: Reply, durationMs: number): AnsweredRequest => {
+const answeredOf = (
+  exchange: Exchange,
+  { headers, status }: Reply,
+  durationMs: number,
+  trustedProxies: TrustedProxies,
+): AnsweredRequest => {
   const length = headers["content-length"]
   return {
     requestId: exchange.requestId,
@@ -201,7 +211,7 @@ const answeredOf = (exchange: Exchange, { headers, status }: Reply, durationMs: 
     durationMs,
     receivedBytes: exchange.bytesRead,
     sentBytes: length === undefined ? undefined : Number(length),
-    remoteAddress: exchange.source.remoteAddress,
+    remoteAddress: exchange.source.remoteAddress && addressOf(exchange, trustedProxies),
     keyId: exchange.keyId,
     projectId: exchange.projectId,
     jobId: exchange.jobId,

@@ -3,14 +3,17 @@ import { addressRateLimitKey, clientAddress, type TrustedProxies } from "../wire
 import { type RateLimitDecision, RateLimiter, type RateLimitName } from "./rateLimits.ts"
 import { type Exchange, rateLimitHeaders, Refusal } from "./Exchange.ts"
 
+/** Returns the client's address: see `clientAddress`. */
+export const addressOf = (exchange: Exchange, trusted: TrustedProxies): string =>
+  clientAddress(exchange.source.remoteAddress, exchange.header("x-forwarded-for"), trusted)
+
 /** Takes a token from the bucket of a request's client address, at a time in Unix milliseconds. */
 export type TakeByAddress = (exchange: Exchange, now: number) => RateLimitDecision
 
 export const limitAddresses = (policy: RateLimitPolicy, trusted: TrustedProxies): TakeByAddress => {
   const limiter = new RateLimiter(policy)
   return (exchange, now) => {
-    const address = clientAddress(exchange.source.remoteAddress, exchange.header("x-forwarded-for"), trusted)
-    return limiter.take(addressRateLimitKey(address), now)
+    return limiter.take(addressRateLimitKey(addressOf(exchange, trusted)), now)
   }
 }
 

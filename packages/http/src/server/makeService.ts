@@ -98,6 +98,7 @@ export const makeService = Effect.fnUntraced(function* (
     observer: yield* HttpObserver,
     shutdown,
     prefix,
+    trustedProxies,
   })
 })
 

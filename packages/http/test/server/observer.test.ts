@@ -45,6 +45,20 @@ describe("an observer", () => {
     for (const one of answered.filter(({ route }) => route !== undefined))
       expect(JSON.stringify(one)).not.toMatch(new RegExp(`canary|${secret}`))
   })
+
+  it.each([
+    [["127.0.0.1"], "203.0.113.9"],
+    [[], "127.0.0.1"],
+  ])("is told the client's address: behind the proxies %j, %s", async (trustedProxies, expected) => {
+    const addresses: Array<string | undefined> = []
+    const observer = {
+      began: () => undefined,
+      answered: ({ remoteAddress }: AnsweredRequest) => void addresses.push(remoteAddress),
+    }
+    await using server = await startServer({ observer, http: { trustedProxies } })
+    await fetch(`${server.url}/healthz`, { headers: { "x-forwarded-for": "203.0.113.9" } })
+    expect(addresses).toEqual([expected])
+  })
 })
 
 describe("a tracer", () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import { type AddressInfo, connect, type Socket } from "node:net"
+import { type AddressInfo, BlockList, connect, type Socket } from "node:net"
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises"
 import { formatId } from "@kiln/core/domain"
 import { releaseBytes } from "@kiln/core/ports"
@@ -70,6 +70,7 @@ const startEcho = async (
     observer: undefined,
     shutdown: { isStopping: false, closesConnections: false },
     prefix: "",
+    trustedProxies: new BlockList(),
   })
   const scope = Scope.makeUnsafe()
   const listener = await Effect.runPromise(nodeListener(app, scope))

@@ -71,6 +71,15 @@ export const machineProblems: ReadonlyArray<Planted> = [
     carryOut: set({ PUBLIC_URL: "https://kiln.example.com" }),
   },
   {
+    what: "another loopback address than that of the URLs, without a public URL",
+    plant: () => ({ HOST: "::1" }),
+    check: "address",
+    status: "problem",
+    seen: /HOST is ::1, but PUBLIC_URL is not set/,
+    remedy: /set PUBLIC_URL/,
+    carryOut: set({ PUBLIC_URL: "http://[::1]:8787" }),
+  },
+  {
     what: "a public URL without TLS",
     plant: () => ({ PUBLIC_URL: "http://kiln.invalid" }),
     check: "address",
