@@ -43,13 +43,11 @@ const readIdentity = async (session: Session, address: string) => {
   const [row] = await session.execute<Row>(basics)
   if (row === undefined) throw new TypeError("the database is not in its own catalog")
   const { database, name, table, tellsSystem, tellsTimeline } = row
-  const identity: SchemaIdentity = {
-    system: tellsSystem ? await textOf(session, systemText) : null,
-    database,
-    table,
-    timeline: tellsTimeline ? await textOf(session, timelineText) : null,
-    address,
-  }
+  const [system, timeline] = await Promise.all([
+    tellsSystem ? textOf(session, systemText) : null,
+    tellsTimeline ? textOf(session, timelineText) : null,
+  ])
+  const identity: SchemaIdentity = { system, database, table, timeline, address }
   return { identity, name }
 }
 

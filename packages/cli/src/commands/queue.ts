@@ -140,7 +140,7 @@ const setter = (word: "pause" | "resume") =>
           json: { type: given.type, paused },
           text: paused
             ? `${given.type} is paused: jobs are accepted and wait until kiln queue resume ${given.type}`
-            : `${given.type} is not paused`,
+            : `${given.type} is resumed: its jobs start again`,
         })
       }),
     ),
