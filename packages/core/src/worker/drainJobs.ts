@@ -1,15 +1,14 @@
 import * as Effect from "effect/Effect"
-import * as Semaphore from "effect/Semaphore"
 import { monotonicMs } from "../domain/monotonicMs.ts"
 import { JobEvents } from "../engine/JobEvents.ts"
 import { requireOriginal } from "../installation/copies.ts"
-import { deliverFinished } from "./maintenance/deliverFinished.ts"
+import { type Deliveries, makeDeliveries } from "./maintenance/deliverFinished.ts"
 import { fireSchedules, runSchedules } from "./maintenance/fireSchedules.ts"
 import { expireOverdue } from "./maintenance/Sweeper.ts"
 import { Worker } from "./Worker.ts"
 import type { Drained, DrainLimits } from "./Drained.ts"
 
-/** The pause between two looks for finished jobs while others run. */
+/** The pause between two looks for finished jobs while jobs or calls of `onFinished` run. */
 const deliveryPauseMs = 1_000
 
 /** Counts the attempts of this process until the scope closes. */
@@ -30,15 +29,17 @@ const countAttempts = Effect.gen(function* () {
 /** Submits the jobs of due ticks. One look handles the first of several ticks of a schedule. */
 const fireAll = Effect.repeat(fireSchedules, { until: (pauseMs) => pauseMs > 0 })
 
-/** Calls `onFinished` now and then in the background, and when asked. */
-const makeDeliveries = Effect.gen(function* () {
-  const turn = yield* Semaphore.make(1)
-  // What is under way ends before the scope closes, unless the time is over: interrupting it would repeat the call.
-  const quietly = Effect.catchCause(turn.withPermit(deliverFinished), (cause) =>
-    Effect.logWarning("a delivery was not confirmed", cause),
-  )
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(deliveryPauseMs), quietly)))
-  return { now: turn.withPermit(deliverFinished), end: turn.take(1) }
+/** Calls `onFinished` for about a second, or until no call is due and none is running. Returns false if there were none. */
+const deliverBriefly = Effect.fnUntraced(function* ({ areRunning, ended, startDue }: Deliveries) {
+  const untilMs = (yield* monotonicMs) + deliveryPauseMs
+  let areCalls = false
+  do {
+    const started = yield* startDue
+    if (started === 0 && !areRunning()) return areCalls
+    areCalls = true
+    if (started === 0) yield* Effect.race(ended, Effect.sleep(deliveryPauseMs))
+  } while ((yield* monotonicMs) < untilMs)
+  return areCalls
 })
 
 /**
@@ -55,16 +56,23 @@ export const drainJobs = Effect.fnUntraced(function* ({ maxJobs = Infinity, maxM
     const deliveries = yield* makeDeliveries
     yield* Effect.forkScoped(runSchedules(Effect.never))
     yield* expireOverdue
-    let left = maxJobs
-    for (;;) {
-      // A job that `onFinished` submits is one that can run now.
-      yield* Effect.andThen(fireAll, deliveries.now)
-      const ran = left > 0 ? yield* worker.runClaimable(left, untilMs) : 0
-      left -= ran
-      if (ran > 0) continue
-      yield* deliveries.end
-      return left > 0 ? ("empty" as const) : ("maxJobs" as const)
-    }
+    const loop = Effect.gen(function* () {
+      let left = maxJobs
+      for (;;) {
+        yield* fireAll
+        // Before the calls of `onFinished`: jobs must not wait for a receiver that hangs.
+        const ran = left > 0 ? yield* worker.runClaimable(left, untilMs) : 0
+        left -= ran
+        // A job that a call submits is one that can run now.
+        if (ran === 0 && !(yield* deliverBriefly(deliveries)))
+          return left > 0 ? ("empty" as const) : ("maxJobs" as const)
+      }
+    })
+    const meanwhile = Effect.catchCause(deliveries.startDue, (cause) =>
+      Effect.logWarning("looking for finished jobs failed", cause),
+    )
+    // Not in the scope, whose end gives back what is running: nothing may be claimed after that.
+    return yield* Effect.raceFirst(loop, Effect.forever(Effect.andThen(Effect.sleep(deliveryPauseMs), meanwhile)))
   })
   const timeIsOver = Effect.as(Effect.sleep(maxMs), "maxMs" as const)
   const stoppedBy = yield* Effect.raceFirst(Effect.scoped(work), timeIsOver)

@@ -149,6 +149,32 @@ describe("drain", () => {
     expect(finished).toHaveLength(3)
   })
 
+  it("runs jobs and calls other receivers while a receiver hangs", async () => {
+    const ended: Array<string> = []
+    const hangs = async ({ signal }: { readonly signal: AbortSignal }) => {
+      await aborted(signal)
+      throw new Error("aborted")
+    }
+    const stuck = jobKind({
+      name: "stuck",
+      request: z.object({}),
+      run: async () => ({ output: {} }),
+      onFinished: hangs,
+    })
+    const quick = jobKind({
+      name: "quick",
+      request: z.object({}),
+      run: async () => ({ output: {} }),
+      onFinished: async ({ job }) => void ended.push(job.id),
+    })
+    await using engine = await open([stuck, quick])
+    for (let n = 0; n < 9; n++) await engine.submit("stuck", {})
+    expect(await engine.drain({ maxMs: 500 })).toMatchObject({ done: 9, stoppedBy: "maxMs" })
+    const job = await engine.submit("quick", {})
+    expect(await engine.drain({ maxMs: 500 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
+    expect(ended).toEqual([job.id])
+  })
+
   it("gives back a delivery whose job it was reading when the time was over", async () => {
     let reads = 0
     const inside = insideOf(memoryStore()) as Layer.Layer<Stores>

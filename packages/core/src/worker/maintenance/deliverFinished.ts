@@ -4,6 +4,7 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
 import { type Job } from "../../domain/index.ts"
 import { deliveryLeaseMs as leaseDurationMs, deliveryPauseMs } from "../../domain/Delivery.ts"
 import { type FinishHandler, FinishHandlers, JobEvents } from "../../engine/index.ts"
@@ -66,20 +67,67 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
   return yield* Effect.onInterrupt(work, () => Effect.ignore(settle(isConfirmed ? null : 0, isConfirmed)))
 })
 
-/** Makes all deliveries that are due, and returns once none is. */
-export const deliverFinished = Effect.gen(function* () {
+/**
+ * Starts calls in the scope of the caller, up to `concurrency` for each kind: a receiver that hangs must not hold up the other kinds. The
+ * end of the scope ends the calls that it has started.
+ */
+export const makeDeliveries = Effect.gen(function* () {
   const handlers = yield* FinishHandlers
-  if (handlers.size === 0) return
-  for (;;) {
-    // No more than run at once: a delivery that waits would use up its lease, and one of its attempts with it.
-    const claimed = yield* claim([...handlers.keys()], concurrency)
-    if (claimed.length === 0) return
-    yield* Effect.forEach(claimed, (delivery) => deliver(handlers, delivery), {
-      concurrency: "unbounded",
-      discard: true,
+  const turn = yield* Semaphore.make(1)
+  const ended = Latch.makeUnsafe(false)
+  const hasRoom = Latch.makeUnsafe(false)
+  const running = new Map([...handlers.keys()].map((kind) => [kind, 0]))
+  const roomOf = (kind: string) => concurrency - (running.get(kind) ?? 0)
+  const start = (delivery: ClaimedDelivery) => {
+    const { kind } = delivery
+    running.set(kind, (running.get(kind) ?? 0) + 1)
+    const isEnded = Effect.sync(() => {
+      const wasFull = roomOf(kind) === 0
+      running.set(kind, (running.get(kind) ?? 0) - 1)
+      // Last, because opening a latch runs the waiting loop at once, which must find the room.
+      ended.openUnsafe()
+      if (wasFull) hasRoom.openUnsafe()
     })
+    return deliver(handlers, delivery).pipe(
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("a delivery was not confirmed", cause),
+      ),
+      Effect.ensuring(isEnded),
+      Effect.forkScoped,
+    )
+  }
+  /** Starts deliveries that are due. Returns their number; 0 also if no kind has room. */
+  const startDue = Effect.gen(function* () {
+    ended.closeUnsafe()
+    hasRoom.closeUnsafe()
+    const kinds = [...handlers.keys()].filter((kind) => roomOf(kind) > 0)
+    // All that are claimed may be of one kind.
+    const claimed = kinds.length === 0 ? [] : yield* claim(kinds, Math.min(...kinds.map(roomOf)))
+    for (const delivery of claimed) yield* start(delivery)
+    return claimed.length
+  })
+  return {
+    startDue: turn.withPermit(startDue),
+    /** Returns whether a call has not ended. */
+    areRunning: () => [...running.values()].some((count) => count > 0),
+    /** Waits until a call has ended since the last `startDue`. */
+    ended: ended.await,
+    /** The same for a call of a kind that had no room. */
+    hasRoom: hasRoom.await,
   }
 })
+
+export type Deliveries = Effect.Success<typeof makeDeliveries>
+
+/** Makes all deliveries that are due, and returns once none is. */
+export const deliverFinished = Effect.gen(function* () {
+  const { areRunning, ended, startDue } = yield* makeDeliveries
+  while (true) {
+    if ((yield* startDue) > 0) continue
+    if (!areRunning()) return
+    yield* ended
+  }
+}).pipe(Effect.scoped)
 
 /** Makes deliveries indefinitely. Returns immediately if no kind has a handler. */
 export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirectory | JobEvents | Scope.Scope> =
@@ -96,37 +144,12 @@ export const runDeliveries: Effect.Effect<void, never, DeliveryStore | JobDirect
     )
     yield* Effect.acquireRelease(listening, (end) => Effect.sync(end))
     const outage = makeOutageLog("looking for finished jobs")
-    const running = new Map([...handlers.keys()].map((kind) => [kind, 0]))
-    const roomOf = (kind: string) => concurrency - (running.get(kind) ?? 0)
-    const start = (delivery: ClaimedDelivery) => {
-      const { kind } = delivery
-      running.set(kind, (running.get(kind) ?? 0) + 1)
-      const ended = Effect.sync(() => {
-        const wasFull = roomOf(kind) === 0
-        running.set(kind, (running.get(kind) ?? 0) - 1)
-        // Last, because opening the latch runs the waiting loop at once, which must find the room.
-        if (wasFull) due.openUnsafe()
-      })
-      return deliver(handlers, delivery).pipe(
-        Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("a delivery was not confirmed", cause),
-        ),
-        Effect.ensuring(ended),
-        Effect.forkScoped,
-      )
-    }
+    const { hasRoom, startDue } = yield* makeDeliveries
+    const startOrLog = Effect.tap(startDue, () => outage.worked).pipe(
+      Effect.catchCause((cause) => Effect.as(outage.failed(cause), 0)),
+    )
     while (true) {
       due.closeUnsafe()
-      const kinds = [...handlers.keys()].filter((kind) => roomOf(kind) > 0)
-      // All that are claimed may be of one kind.
-      const limit = Math.min(...kinds.map(roomOf))
-      const claimed =
-        kinds.length === 0
-          ? []
-          : yield* Effect.tap(claim(kinds, limit), () => outage.worked).pipe(
-              Effect.catchCause((cause) => Effect.as(outage.failed(cause), [])),
-            )
-      for (const delivery of claimed) yield* start(delivery)
-      if (claimed.length === 0) yield* Effect.race(Effect.sleep(pauseMs), due.await)
+      if ((yield* startOrLog) === 0) yield* Effect.raceAll([Effect.sleep(pauseMs), due.await, hasRoom])
     }
   })
