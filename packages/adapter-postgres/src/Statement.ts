@@ -11,11 +11,8 @@ import {
   type AnyStatement,
   type BatchRow,
   type BatchTable,
-  type Built,
+  compile,
   type Fields,
-  type ItemOf,
-  compile as compileWith,
-  once,
   Placeholder,
   placeholders,
   plentyName,
@@ -54,37 +51,10 @@ class NamedParameterCompiler extends PostgresQueryCompiler {
   }
 }
 
-/** Builds typed queries. They are compiled once and run by a `Session`. */
-export const query = queries<Tables>().withSchema(defaultSchema)
+/** Builds typed queries, without the schema. They are compiled once and run by a `Session`. */
+export const query = queries<Tables>()
 
 export type Values = Readonly<Record<string, SqlValue>>
-
-declare const row: unique symbol
-
-/** A query with named parameters, built and compiled when it is first used. It returns rows of type `Row`. */
-export interface Statement<P extends Values, Row> {
-  readonly sql: string
-  /** The name of the prepared statement, the same on every connection. */
-  readonly name: string
-  /** Returns the values in the order of the placeholders. */
-  readonly bind: (parameters: P) => ReadonlyArray<SqlValue>
-  readonly [row]?: Row
-}
-
-export type RowOf<S> = S extends { readonly [row]?: infer Row } ? Row : never
-
-/** The parameters of a statement as its query sees them. */
-export type Given<P extends Values> = { readonly [Name in keyof P]: RawBuilder<P[Name]> }
-
-const placeholder = (name: string) => sql.val(new Placeholder(name))
-
-let statements = 0
-
-const compile = (built: Built<unknown>, transform?: (node: RootOperationNode) => RootOperationNode) => {
-  const { parameters, sql: text } = compileWith(built, new NamedParameterCompiler(), transform)
-  statements += 1
-  return { sql: text, names: parameters.map(({ name }) => name), name: `kiln_${statements}` }
-}
 
 /**
  * Hides the value of a number from the planner, which would otherwise plan a statement again for each value as long as some plans look a
@@ -100,15 +70,19 @@ export const storeTime: RawBuilder<number> = sql<number>`${sql.raw(timeText)}`
 
 export {
   assign,
+  batchStatement,
   type BatchTable,
   camel,
   excluded,
   fieldsOf,
   flag,
+  type Given,
   integer,
   type ItemOf,
   nullable,
   plenty,
+  type RowOf,
+  statement,
   text,
   wholeAge,
 } from "@kiln/sql-store"
@@ -116,107 +90,64 @@ export {
 /** Store time minus `ms` milliseconds. */
 export const ago = (ms: RawBuilder<number>): RawBuilder<number> => sql<number>`(${storeTime} - ${whole(ms)})`
 
-/** A statement as its session sees it, compiled when the session first asks. */
-const lazily = <Bind>(compiled: () => { readonly sql: string; readonly name: string }, bind: Bind) => ({
-  get sql() {
-    return compiled().sql
-  },
-  get name() {
-    return compiled().name
-  },
-  bind,
-})
-
-const statementOf = <P extends Values, Row>(
-  build: () => Built<Row>,
-  transform?: (node: RootOperationNode) => RootOperationNode,
-): Statement<P, Row> => {
-  const compiled = once(() => compile(build(), transform))
-  return lazily(compiled, (parameters: P) => compiled().names.map((parameter) => parameters[parameter] ?? null))
-}
-
-/** Declares a query whose parameters are named by the type of `build`'s argument. */
-export const statement = <P extends Values, Row>(build: (given: Given<P>) => Built<Row>): Statement<P, Row> =>
-  statementOf(() => build(placeholders() as never))
-
-/** Names the schema in a query of both databases. */
-export const inDefaultSchema = new WithSchemaPlugin(defaultSchema)
+const schemaOfTables = new WithSchemaPlugin(defaultSchema)
 
 const withSchema = (node: RootOperationNode): RootOperationNode =>
-  inDefaultSchema.transformQuery({ node, queryId: createQueryId() })
-
-const ownStatements = new WeakMap<AnyStatement, Statement<Values, unknown>>()
-
-/** Compiles a statement of both databases, once. */
-export const ownOf = (common: AnyStatement): Statement<Values, unknown> => {
-  const known = ownStatements.get(common)
-  if (known !== undefined) return known
-  const own = statementOf<Values, unknown>(() => common.built, withSchema)
-  ownStatements.set(common, own)
-  return own
-}
-
-/** A statement over many items in one round trip. */
-export interface BatchStatement<Item, P extends Values, Row> {
-  readonly sql: string
-  readonly name: string
-  readonly bind: (items: ReadonlyArray<Item>, parameters: P) => ReadonlyArray<SqlValue>
-  readonly [row]?: Row
-}
-
-/**
- * Declares a query over a batch, compiled when it is first used: each field of the items becomes one array parameter, and `unnest` turns them into a table. The
- * statement does not depend on the number of items, so it is prepared once.
- */
-export const batchStatement = <F extends Fields, Row, P extends Values = {}>(
-  fields: F,
-  build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<Row>,
-  transform?: (node: RootOperationNode) => RootOperationNode,
-): BatchStatement<ItemOf<F>, P, Row> => {
-  const compiled = once(() => compileBatch(fields, build, transform))
-  return lazily(compiled, (items: ReadonlyArray<ItemOf<F>>, parameters: P) =>
-    compiled().sources.map(({ field, parameter }) =>
-      field === undefined ? (parameters[parameter] ?? null) : arrayText(items, field),
-    ),
-  )
-}
+  schemaOfTables.transformQuery({ node, queryId: createQueryId() })
 
 /** The types of a column on Postgres. */
 const sqlTypes = { integer: "bigint", real: "double precision", text: "text", bytes: "bytea", flag: "boolean" } as const
 
-const compileBatch = <F extends Fields, P extends Values>(
-  declared: F,
-  build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<unknown>,
-  transform?: (node: RootOperationNode) => RootOperationNode,
-) => {
-  const fields = Object.keys(declared)
+const nameIn = (field: string): string => `item.${field}`
+
+/**
+ * The items of a batch as a table: each field is one array parameter, and `unnest` turns them into rows. The statement does not depend on
+ * the number of items, so it is prepared once.
+ */
+const itemOf = <Item>(declared: Fields): BatchTable<Item> => {
   // Subqueries, so that the planner does not see how many items there are: it would plan each size anew.
-  const arrays = sql.join(
-    Object.entries(declared).map(
-      ([field, { type }]) => sql`(select ${placeholder(`item.${field}`)}::${sql.raw(sqlTypes[type])}[])`,
-    ),
+  const arrays = Object.entries(declared).map(
+    ([field, { type }]) => sql`(select ${sql.val(new Placeholder(nameIn(field)))}::${sql.raw(sqlTypes[type])}[])`,
   )
-  const names = sql.join([...fields, "ord"].map((field) => sql.id(field)))
-  const item = sql<BatchRow<ItemOf<F>>>`unnest(${arrays}) with ordinality`.as<"item">(sql`item(${names})`)
-  const { name, names: order, sql: text } = compile(build(item, placeholders() as never), transform)
-  const fieldOf = new Map(fields.map((field) => [`item.${field}`, field]))
-  return { sql: text, name, sources: order.map((parameter) => ({ parameter, field: fieldOf.get(parameter) })) }
+  const names = sql.join([...Object.keys(declared), "ord"].map((field) => sql.id(field)))
+  return sql<BatchRow<Item>>`unnest(${sql.join(arrays)}) with ordinality`.as<"item">(sql`item(${names})`)
 }
 
-const ownBatches = new WeakMap<AnyBatch, BatchStatement<unknown, Values, unknown>>()
+/** A statement as a session sends it. */
+interface Compiled {
+  readonly sql: string
+  /** The name of the prepared statement, the same on every connection. */
+  readonly name: string
+  /** The parameters in the order of the placeholders, or the fields of the items that are one array each. */
+  readonly parameters: ReadonlyArray<{ readonly name: string; readonly field: string | undefined }>
+}
 
-/** The same for a statement about the items of a batch. */
-export const ownBatchOf = (common: AnyBatch): BatchStatement<unknown, Values, unknown> => {
-  const known = ownBatches.get(common)
-  if (known !== undefined) return known
-  const own = batchStatement(
-    common.fields,
-    (item, given) => common.build(item as never, given),
-    withSchema,
-  ) as BatchStatement<never, never, unknown> as BatchStatement<unknown, Values, unknown>
-  ownBatches.set(common, own)
+const known = new WeakMap<AnyStatement | AnyBatch, Compiled>()
+let statements = 0
+
+/** Returns the text of a statement. Compiles it when it is first asked for. */
+export const compiled = (statement: AnyStatement | AnyBatch): Compiled => {
+  const before = known.get(statement)
+  if (before !== undefined) return before
+  const [built, fields] =
+    "built" in statement
+      ? [statement.built, []]
+      : [statement.build(itemOf(statement.fields), placeholders<never>()), Object.keys(statement.fields)]
+  const { parameters, sql: text } = compile(built, new NamedParameterCompiler(), withSchema)
+  const fieldOf = new Map(fields.map((field) => [nameIn(field), field]))
+  statements += 1
+  const own = {
+    sql: text,
+    name: `kiln_${statements}`,
+    parameters: parameters.map(({ name }) => ({ name, field: fieldOf.get(name) })),
+  }
+  known.set(statement, own)
   return own
 }
+
+/** Returns the values of a statement in the order of its placeholders. */
+export const valuesOf = ({ parameters }: Compiled, given: Values, items: ReadonlyArray<object> = []): Array<SqlValue> =>
+  parameters.map(({ field, name }) => (field === undefined ? (given[name] ?? null) : arrayText(items, field as never)))
 
 /** Characters that end or escape a quoted element of an array. */
 const special = /["\\]/

@@ -1,20 +1,21 @@
 import { sql } from "kysely"
 import {
   type Answer,
-  type AnyBatch,
-  type AnyStatement,
   appendEntry,
+  type BatchStatement,
   Known,
-  type Parameters as CommonParameters,
+  type Parameters,
   type Program,
+  type Rest,
   type Sql,
+  type Statement,
   type Transactions,
 } from "@kiln/sql-store"
 import * as Effect from "effect/Effect"
 import { Audited, changeMade } from "@kiln/core/ports"
 import type { Database } from "./connection/Database.ts"
 import { type Session, Transaction } from "./connection/Session.ts"
-import { type Given, ownBatchOf, ownOf, query, statement, storeTime, type Values } from "./Statement.ts"
+import { type Given, query, statement, storeTime } from "./Statement.ts"
 
 const timeNow = statement(() => query.selectNoFrom(sql<number>`${storeTime}`.as("now")))
 
@@ -39,8 +40,6 @@ const sent = <A>(answer: Promise<A>): Answer<A> => {
   }
 }
 
-type Items = ReadonlyArray<CommonParameters>
-
 /** A session as common programs see it. Statements are sent at once. */
 class SessionSql implements Sql {
   readonly #session: Session
@@ -54,41 +53,38 @@ class SessionSql implements Sql {
     return sent(readTime(this.#session))
   }
 
-  all(asked: AnyStatement, parameters: CommonParameters): Answer<ReadonlyArray<never>> {
-    return sent(this.#session.all(ownOf(asked), valuesOf(parameters)) as Promise<ReadonlyArray<never>>)
+  all<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): Answer<ReadonlyArray<Row>> {
+    return sent(this.#session.all(asked, parameters))
   }
 
-  get(asked: AnyStatement, parameters: CommonParameters): Answer<undefined> {
-    return sent(this.#session.get(ownOf(asked), valuesOf(parameters)) as Promise<undefined>)
+  get<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): Answer<Row | undefined> {
+    return sent(this.#session.get(asked, parameters))
   }
 
-  run(asked: AnyStatement, parameters: CommonParameters): Answer<number> {
-    return sent(this.#session.run(ownOf(asked), valuesOf(parameters)))
+  run<P extends Parameters>(asked: Statement<P, unknown>, parameters: P): Answer<number> {
+    return sent(this.#session.run(asked, parameters))
   }
 
-  batch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<ReadonlyArray<never>> {
-    return sent(this.#session.batch(ownBatchOf(asked), items, parameters) as Promise<ReadonlyArray<never>>)
+  batch<Item extends Parameters, P extends Parameters, Row>(
+    asked: BatchStatement<Item, P, Row>,
+    items: ReadonlyArray<Item>,
+    ...parameters: Rest<P>
+  ): Answer<ReadonlyArray<Row>> {
+    return sent(this.#session.batch(asked, items, ...parameters))
   }
 
-  runBatch(asked: AnyBatch, items: Items, parameters: CommonParameters = {}): Answer<number> {
-    return sent(this.#session.runBatch(ownBatchOf(asked), items, parameters))
+  runBatch<Item extends Parameters, P extends Parameters>(
+    asked: BatchStatement<Item, P, unknown>,
+    items: ReadonlyArray<Item>,
+    ...parameters: Rest<P>
+  ): Answer<number> {
+    return sent(this.#session.runBatch(asked, items, ...parameters))
   }
 
   lock(name: string): Answer<void> {
     return sent<void>(this.#session.run(takeLock, { name }).then(() => undefined))
   }
 }
-
-/** The driver takes Node buffers for bytes. */
-const valuesOf = (parameters: CommonParameters): Values =>
-  Object.values(parameters).some((value) => value instanceof Uint8Array)
-    ? Object.fromEntries(
-        Object.entries(parameters).map(([name, value]) => [
-          name,
-          value instanceof Uint8Array ? Buffer.from(value) : value,
-        ]),
-      )
-    : parameters
 
 export const runOn = async <A>(session: Session, program: (sql: Sql) => Program<A>): Promise<A> => {
   const running = program(new SessionSql(session))

@@ -1,24 +1,11 @@
 import type { JobMode, KeptBytes, KeyId, ProjectId, UploadId } from "@kiln/core/domain"
-import { deleteUploads, expireUploads, selectUploads as selected, transferVerbs } from "@kiln/sql-store"
+import { deleteUploads, expireUploads, selectUploads, transferVerbs } from "@kiln/sql-store"
 import { sql } from "kysely"
 import { type NewJob, UploadStore } from "@kiln/core/ports"
-import {
-  ago,
-  batchStatement,
-  type Given,
-  inDefaultSchema,
-  integer,
-  query,
-  statement,
-  storeTime,
-  text,
-  wholeAge,
-} from "./Statement.ts"
+import { ago, batchStatement, type Given, integer, query, statement, storeTime, text, wholeAge } from "./Statement.ts"
 import type { Database } from "./connection/Database.ts"
 import type { Session } from "./connection/Session.ts"
 import { runOn, transactionsOf } from "./transactionsOf.ts"
-
-const selectUploads = selected.withPlugin(inDefaultSchema)
 
 export const uploadsOfJobs = batchStatement({ seq: integer() }, (item) =>
   selectUploads.innerJoin(item, (join) => join.onRef("item.seq", "=", "jobs.seq")),

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import pg from "pg"
 import { expect, it } from "vitest"
-import { batchStatement, flag, integer, nullable, query, text } from "../src/Statement.ts"
+import { batchStatement, compiled, flag, integer, nullable, query, text, valuesOf } from "../src/Statement.ts"
 import { emptyDatabase } from "./support/databases.ts"
 
 const echo = batchStatement({ text: nullable(text()), number: nullable(integer()), flag: nullable(flag()) }, (item) =>
@@ -42,9 +42,9 @@ it("the items of a batch arrive as they are, whatever their texts contain", () =
     yield* Effect.promise(async () => {
       const client = new pg.Client({ connectionString: url })
       await client.connect()
-      const { rows } = await client.query(echo.sql, [...echo.bind(items, {})])
+      const { rows } = await client.query(compiled(echo).sql, valuesOf(compiled(echo), {}, items))
       await client.end()
       expect(rows.map((row) => ({ ...row, number: row.number === null ? null : Number(row.number) }))).toEqual(items)
-      expect(echo.bind([], {})).toEqual(["{}", "{}", "{}"])
+      expect(valuesOf(compiled(echo), {}, [])).toEqual(["{}", "{}", "{}"])
     })
   }).pipe(Effect.scoped, Effect.runPromise))

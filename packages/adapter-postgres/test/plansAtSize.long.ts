@@ -6,7 +6,7 @@ import { PostgresStores } from "../src/index.ts"
 import { countAll, countFinished, countOfProject, depthByKind, oldestReady } from "../src/jobs/counts.ts"
 import { storedLineage } from "@kiln/sql-store"
 import { insertCharged } from "../src/spending.ts"
-import { ownOf } from "../src/Statement.ts"
+import { compiled } from "../src/Statement.ts"
 import { connected, runSql } from "./support/databases.ts"
 import { everyState } from "./support/everyState.ts"
 import { fillTables, growing } from "./support/fillTables.ts"
@@ -92,25 +92,25 @@ const states: ReadonlyArray<readonly [state: string, place: Effect.Effect<string
 
 /** Whole tables, or whole indexes, for operators who want to know how many there are, and what all pending removals are changed by. */
 const wholeFor: ReadonlyArray<readonly [text: RegExp | string, tables: ReadonlyArray<string>]> = [
-  [countAll.sql, ["queue", "lanes", "results"]],
+  [compiled(countAll).sql, ["queue", "lanes", "results"]],
   // Lanes that came since the table was analyzed with a few count as this project's.
-  [countOfProject.sql, ["lanes"]],
+  [compiled(countOfProject).sql, ["lanes"]],
   // As many as its limit, and all lanes.
-  [depthByKind.sql, ["queue", "lanes"]],
-  [oldestReady.sql, ["lanes"]],
+  [compiled(depthByKind).sql, ["queue", "lanes"]],
+  [compiled(oldestReady).sql, ["lanes"]],
   [/^select distinct "kind" from "kiln"\."lanes"/, ["lanes"]],
   [/"firstAt" from "kiln"\."deliveries"/, ["deliveries"]],
   [/^with "waiting" as \(select "id" from "kiln"\."purges"/, ["purges"]],
   // The charges of a month, when an operator sets a spend cap.
-  [insertCharged.sql, ["charges"]],
+  [compiled(insertCharged).sql, ["charges"]],
   // The last entries, from the ends of the indexes.
-  [ownOf(storedLineage).sql, ["jobs", "uploads"]],
+  [compiled(storedLineage).sql, ["jobs", "uploads"]],
 ]
 
 /** With one entry of statistics for each column, the planner takes all finished jobs of a kind for recent ones. */
 const badlyEstimated: typeof wholeFor = [
-  [countOfProject.sql, ["results"]],
-  [countFinished.sql, ["results"]],
+  [compiled(countOfProject).sql, ["results"]],
+  [compiled(countFinished).sql, ["results"]],
 ]
 
 const mayRead = (sql: string, { table }: Scan, whole: typeof wholeFor): boolean =>

@@ -5,6 +5,7 @@ import type * as Scope from "effect/Scope"
 import type { JobId } from "@kiln/core/domain"
 import type { Database } from "./Database.ts"
 import type { PreparedStatement } from "./SqliteDatabase.ts"
+import { compiled } from "./Statement.ts"
 import { type StoredTime, storedTime } from "./Transaction.ts"
 
 /** Milliseconds between two checks: short at first, since most transactions are, and long for one that stays open. */
@@ -57,7 +58,7 @@ export class CommitWatch {
 
   constructor({ connection }: Pick<Database, "connection">) {
     this.#version = connection.prepare("PRAGMA data_version")
-    this.#time = connection.prepare(storedTime.sql)
+    this.#time = connection.prepare(compiled(storedTime).sql)
     this.#job = connection.prepare("SELECT 1 FROM kiln_jobs WHERE id = ?")
     this.#signal = connection.prepare(
       "SELECT 1 FROM kiln_signals WHERE job_seq = (SELECT seq FROM kiln_jobs WHERE id = ?) AND name = ?",

@@ -9,6 +9,7 @@ import type { DatabaseFile } from "./disk/DatabaseFile.ts"
 import { explained, fullDisk, isFullDisk, type Room, roomOf } from "./disk/fullDisk.ts"
 import { CountedProjects } from "./jobs/CountedProjects.ts"
 import { isBusy, isDefect, sqliteCode, type SqliteDatabase } from "./SqliteDatabase.ts"
+import { compiled } from "./Statement.ts"
 import { PreparedStatements, StoreClock, type StoredTime, storedTime, storeTime, Transaction } from "./Transaction.ts"
 const nanosPerMs = 1_000_000n
 /** Milliseconds between two attempts while another process holds the lock. The first is short because most commits are. */
@@ -146,7 +147,7 @@ export class Database {
   #storedTime(): StoredTime | undefined {
     if (!this.#usesStoreTime || this.#hasNoStoredTime) return undefined
     try {
-      return this.#statements.get(storedTime.sql).get([]) as StoredTime | undefined
+      return this.#statements.get(compiled(storedTime).sql).get([]) as StoredTime | undefined
     } catch (error) {
       if (!(error instanceof Error && error.message.startsWith("no such table"))) throw error
       this.#hasNoStoredTime = true

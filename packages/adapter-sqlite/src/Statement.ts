@@ -7,14 +7,19 @@ import {
   type TableNode,
 } from "kysely"
 import {
+  type AnyBatch,
+  type AnyStatement,
+  type BatchTable,
   type Built,
-  compile as compileWith,
+  compile,
   type Given,
   once,
+  type Parameters,
   Placeholder,
   placeholders,
   plentyName,
   queries,
+  type SqlValue as CommonValue,
 } from "@kiln/sql-store"
 import {
   camel,
@@ -68,40 +73,49 @@ class StableQueryCompiler extends SqliteQueryCompiler {
 /** Builds typed queries but does not run them: each is compiled once and run by a `Transaction`. */
 export const query = queries<Tables>()
 
-export type Parameters = Readonly<Record<string, SqlValue>>
+export { type Given, type RowOf, statement } from "@kiln/sql-store"
+
+/** A statement as SQLite runs it. */
+interface Compiled {
+  readonly sql: string
+  readonly writes: boolean
+  /** In the order of the placeholders. */
+  readonly parameters: ReadonlyArray<Placeholder>
+}
+
+/** One item of a batch as a table: SQLite runs the statement for each. */
+const itemOf = <Item extends Parameters>(fields: object): BatchTable<Item> => {
+  const values = Object.keys(fields).map((name) => sql`${sql.val(new Placeholder(name, true))} as ${sql.id(name)}`)
+  return sql<Item & { readonly ord: number }>`(select ${sql.join(values)}, 1 as ord)`.as("item")
+}
+
+const compileQuery = (built: Built<unknown>) => compile(built, new StableQueryCompiler())
+
+const known = new WeakMap<AnyStatement | AnyBatch, Compiled>()
+
+/** Returns the text of a statement. Compiles it when it is first asked for. */
+export const compiled = (statement: AnyStatement | AnyBatch): Compiled => {
+  const before = known.get(statement)
+  if (before !== undefined) return before
+  const { parameters, sql: text } = compileQuery(
+    "built" in statement ? statement.built : statement.build(itemOf(statement.fields), placeholders<never>()),
+  )
+  const own = { sql: text, writes: !text.startsWith("select"), parameters }
+  known.set(statement, own)
+  return own
+}
+
+/** Returns a value as SQLite takes it, which has no booleans. */
+export const toSqlValue = (value: CommonValue | undefined): SqlValue =>
+  typeof value === "boolean" ? Number(value) : (value ?? null)
+
+/** A statement with its values. */
+export interface SqlText {
+  readonly sql: string
+  readonly values: ReadonlyArray<SqlValue>
+}
 
 declare const row: unique symbol
-
-/** A query with named parameters, built and compiled when it is first used. `Result` is the type of its rows. */
-export interface Statement<P extends Parameters, Result> {
-  readonly sql: string
-  /** Returns the values in the order of the placeholders. */
-  readonly bind: (parameters: P) => ReadonlyArray<SqlValue>
-  readonly [row]?: Result
-}
-
-export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : never
-
-export type { Given }
-
-/** Compiles a query that is not compiled yet. */
-export const compile = (built: Built<unknown>) => compileWith(built, new StableQueryCompiler())
-
-/** Declares a query. The type of `build`'s argument names its parameters. */
-export const statement = <P extends Parameters, Result>(
-  build: (given: Given<P>) => Built<Result>,
-): Statement<P, Result> => {
-  const compiled = once(() => {
-    const { parameters, sql: text } = compile(build(placeholders<P>()))
-    return { text, names: parameters.map(({ name }) => name) }
-  })
-  return {
-    get sql() {
-      return compiled().text
-    },
-    bind: (values) => compiled().names.map((name) => values[name] ?? null),
-  }
-}
 
 /** Lengths of lists that have a statement of their own. Other lists are split. */
 const lengths = [64, 16, 4, 1] as const
@@ -110,10 +124,11 @@ const lengths = [64, 16, 4, 1] as const
  * A statement about a list of items. One call for many rows costs about half of a call for each: SQLite prepares for the failure
  * of every statement that fires triggers.
  */
-export interface ListStatement<Item, P extends Parameters, Result> {
-  /** Returns the statements to run for these items, in order. */
-  readonly over: (items: ReadonlyArray<Item>) => ReadonlyArray<Statement<P, Result>>
+export interface ListStatement<Item, P extends object, Result> {
+  /** Returns what to run for these items, in order. */
+  readonly over: (items: ReadonlyArray<Item>, parameters: P) => ReadonlyArray<SqlText>
   readonly sqlOf: (length: number) => string
+  readonly [row]?: Result
 }
 
 /**
@@ -133,10 +148,12 @@ export const listStatement = <
   columns: ReadonlyArray<C>,
   build: (items: RawBuilder<Row<T, C>>, given: Given<P>) => Built<Result>,
 ): ListStatement<Values<T, C>, P, Result> => {
-  const compiled = once(() => {
+  const compiledList = once(() => {
     const named = sql.join(columns.map((column, index) => sql`${sql.ref(`column${index + 1}`)} AS ${sql.ref(column)}`))
     const oneItem = sql`(${sql.join(columns.map((column) => sql.val(new Placeholder(camel(column), true))))})`
-    const { parameters, sql: text } = compile(build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()))
+    const { parameters, sql: text } = compileQuery(
+      build(sql`(SELECT ${named} FROM (VALUES ${oneItem}))`, placeholders<P>()),
+    )
     const first = parameters.findIndex(({ isOfItem }) => isOfItem)
     const namesOf = (part: ReadonlyArray<Placeholder>) => part.map(({ name }) => name)
     return {
@@ -149,30 +166,28 @@ export const listStatement = <
   const rowText = `(${columns.map(() => "+?").join(", ")})`
   const texts = new Map<number, string>()
   const sqlOf = (length: number): string => {
-    const known = texts.get(length)
-    if (known !== undefined) return known
-    const repeated = compiled().text.replace(rowText, Array.from({ length }, () => rowText).join(", "))
+    const before = texts.get(length)
+    if (before !== undefined) return before
+    const repeated = compiledList().text.replace(rowText, Array.from({ length }, () => rowText).join(", "))
     texts.set(length, repeated)
     return repeated
   }
-  const part = (items: ReadonlyArray<Parameters>): Statement<P, Result> => ({
-    sql: sqlOf(items.length),
-    bind: (values) => {
-      const { after, before, names } = compiled()
-      const bound: Array<SqlValue> = []
-      for (const name of before) bound.push(values[name] ?? null)
-      for (const item of items) for (const name of names) bound.push(item[name] ?? null)
-      for (const name of after) bound.push(values[name] ?? null)
-      return bound
-    },
-  })
+  const part = (items: ReadonlyArray<Parameters>, given: Parameters): SqlText => {
+    const { after, before, names } = compiledList()
+    const values: Array<SqlValue> = []
+    for (const name of before) values.push(toSqlValue(given[name]))
+    for (const item of items) for (const name of names) values.push(toSqlValue(item[name]))
+    for (const name of after) values.push(toSqlValue(given[name]))
+    return { sql: sqlOf(items.length), values }
+  }
   return {
-    over: (values) => {
+    over: (values, parameters) => {
       const items = values as ReadonlyArray<Parameters>
-      const parts: Array<Statement<P, Result>> = []
+      const parts: Array<SqlText> = []
       let from = 0
       for (const length of lengths)
-        for (; items.length - from >= length; from += length) parts.push(part(items.slice(from, from + length)))
+        for (; items.length - from >= length; from += length)
+          parts.push(part(items.slice(from, from + length), parameters))
       return parts
     },
     sqlOf,

@@ -2,7 +2,16 @@ import type * as Clock from "effect/Clock"
 import { sql } from "kysely"
 import { type ClockReading, readClocks, StoreTime } from "@kiln/core/domain"
 import type { PreparedStatement, RunResult, SqliteDatabase, SqlValue } from "./SqliteDatabase.ts"
-import { type Given, type Parameters, query, type RowOf, type Statement, statement } from "./Statement.ts"
+import {
+  type AnyBatch,
+  type AnyStatement,
+  type BatchStatement,
+  type Parameters,
+  type Rest,
+  type Statement,
+  timeName,
+} from "@kiln/sql-store"
+import { compiled, type Given, type ListStatement, query, type RowOf, statement, toSqlValue } from "./Statement.ts"
 import type { Values } from "./columns.ts"
 
 /** Prepared statements, by their text. */
@@ -54,32 +63,83 @@ export class Transaction {
   }
 
   all<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
-    return this.#statements.get(asked.sql).all(asked.bind(parameters)) as ReadonlyArray<Row>
+    return this.#prepared(asked).all(this.#valuesOf(asked, parameters)) as ReadonlyArray<Row>
   }
 
   get<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): Row | undefined {
-    return this.#statements.get(asked.sql).get(asked.bind(parameters)) as Row | undefined
+    return this.#prepared(asked).get(this.#valuesOf(asked, parameters)) as Row | undefined
   }
 
   /** Returns the number of changed rows. */
   run<P extends Parameters>(asked: Statement<P, unknown>, parameters: P): number {
-    const { changes } = this.#statements.get(asked.sql).run(asked.bind(parameters))
-    if (changes > 0) this.#wrote = true
-    return changes
-  }
-
-  runReturning<P extends Parameters, Row>(asked: Statement<P, Row>, parameters: P): ReadonlyArray<Row> {
-    const rows = this.#statements.get(asked.sql).all(asked.bind(parameters)) as ReadonlyArray<Row>
-    if (rows.length > 0) this.#wrote = true
-    return rows
+    return this.#changed(this.#prepared(asked).run(this.#valuesOf(asked, parameters)))
   }
 
   /** Runs an INSERT of one row. Returns its row id, or `undefined` if a conflict prevented the insertion. */
   insert<P extends Parameters>(asked: Statement<P, unknown>, parameters: P): number | undefined {
-    const { changes, lastInsertRowid } = this.#statements.get(asked.sql).run(asked.bind(parameters))
-    if (changes === 0) return undefined
-    this.#wrote = true
-    return Number(lastInsertRowid)
+    const result = this.#prepared(asked).run(this.#valuesOf(asked, parameters))
+    return this.#changed(result) === 0 ? undefined : Number(result.lastInsertRowid)
+  }
+
+  /** Runs a statement for each item, in their order. Returns the rows. */
+  batch<Item extends Parameters, P extends Parameters, Row>(
+    asked: BatchStatement<Item, P, Row>,
+    items: ReadonlyArray<Item>,
+    ...[parameters]: Rest<P>
+  ): ReadonlyArray<Row> {
+    const rows = items.flatMap((item) => this.#prepared(asked).all(this.#valuesOf(asked, parameters, item)))
+    if (rows.length > 0 && compiled(asked).writes) this.#wrote = true
+    return rows as ReadonlyArray<Row>
+  }
+
+  /** The same for a statement without rows. Returns the number of changed ones. */
+  runBatch<Item extends Parameters, P extends Parameters>(
+    asked: BatchStatement<Item, P, unknown>,
+    items: ReadonlyArray<Item>,
+    ...[parameters]: Rest<P>
+  ): number {
+    return items.reduce(
+      (sum, item) => sum + this.#changed(this.#prepared(asked).run(this.#valuesOf(asked, parameters, item))),
+      0,
+    )
+  }
+
+  /** Runs a statement about a list that writes. Returns the rows. */
+  runListReturning<Item, P extends object, Row>(
+    asked: ListStatement<Item, P, Row>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): ReadonlyArray<Row> {
+    const rows = asked
+      .over(items, parameters)
+      .flatMap(({ sql: text, values }) => this.#statements.get(text).all(values))
+    if (rows.length > 0) this.#wrote = true
+    return rows as ReadonlyArray<Row>
+  }
+
+  /** The same for a statement without rows. Returns the number of changed ones. */
+  runList<Item, P extends object>(
+    asked: ListStatement<Item, P, unknown>,
+    items: ReadonlyArray<Item>,
+    parameters: P,
+  ): number {
+    const parts = asked.over(items, parameters)
+    return parts.reduce((sum, { sql: text, values }) => sum + this.#changed(this.#statements.get(text).run(values)), 0)
+  }
+
+  #prepared(asked: AnyStatement | AnyBatch) {
+    return this.#statements.get(compiled(asked).sql)
+  }
+
+  #valuesOf(asked: AnyStatement | AnyBatch, given: Parameters = {}, item: Parameters = {}): ReadonlyArray<SqlValue> {
+    return compiled(asked).parameters.map(({ isOfItem, name }) =>
+      name === timeName ? this.now : toSqlValue((isOfItem ? item : given)[name]),
+    )
+  }
+
+  #changed({ changes }: RunResult): number {
+    if (changes > 0) this.#wrote = true
+    return changes
   }
 
   /** Whether this transaction changed a row. */

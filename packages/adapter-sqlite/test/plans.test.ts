@@ -39,7 +39,7 @@ import { depthByLane, depthOfProject, firstClaimable, runningJobs } from "../src
 import { claimableJobs, claimableStates } from "../src/jobs/claimJobs.ts"
 import { prerequisites } from "../src/migrations/0010Prerequisites.ts"
 import { unfinishedPrerequisites } from "../src/jobs/waitingJobs.ts"
-import { compile } from "../src/Statement.ts"
+import { compiled } from "../src/Statement.ts"
 import { ownUpload } from "../src/uploads.ts"
 import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
 
@@ -110,7 +110,7 @@ const wakingPlans = (/BEGIN(.*)END;/su.exec(prerequisites.sql)?.[1] ?? "")
 const answers: ReadonlyArray<readonly [question: string, sql: string, plan: ReadonlyArray<string>]> = [
   [
     "a lane's claimable jobs of a priority, in order",
-    claimableJobs.sql,
+    compiled(claimableJobs).sql,
     [
       "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND (claimable_at,id)>(?,?) AND claimable_at<?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
@@ -119,34 +119,34 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "their states, when one cannot be read",
-    claimableStates.sql,
+    compiled(claimableStates).sql,
     [
       "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND (claimable_at,id)>(?,?) AND claimable_at<?)",
     ],
   ],
   [
     "the next time of a rank in a lane",
-    nextOfRank.sql,
+    compiled(nextOfRank).sql,
     twice(["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=? AND priority=? AND claimable_at>?)"]),
   ],
   [
     "lanes, by turn",
-    lanesInTurn.sql,
+    compiled(lanesInTurn).sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_turn (kind=? AND kind_version=? AND mode=? AND virtual_time>?)"],
   ],
   [
     "the lanes that have something first",
-    firstLanes.sql,
+    compiled(firstLanes).sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)"],
   ],
   [
     "the lane that is next to have something",
-    earliestLane.sql,
+    compiled(earliestLane).sql,
     ["SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)"],
   ],
   [
     "the same without some projects' lanes",
-    earliestLaneOfOthers.sql,
+    compiled(earliestLaneOfOthers).sql,
     [
       "SEARCH kiln_lanes USING INDEX kiln_lanes_by_next (kind=? AND kind_version=? AND mode=? AND next_at>?)",
       "LIST SUBQUERY 1",
@@ -156,7 +156,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "running jobs, by kind and project",
-    runningJobs.sql,
+    compiled(runningJobs).sql,
     [
       "CO-ROUTINE running",
       "SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_ready (held=?)",
@@ -164,11 +164,15 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       "SEARCH kiln_lanes USING INTEGER PRIMARY KEY (rowid=?)",
     ],
   ],
-  ["overdue jobs that wait", overdueWaiting.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"]],
-  ["overdue jobs that are held", overdueHeld.sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)"]],
+  [
+    "overdue jobs that wait",
+    compiled(overdueWaiting).sql,
+    ["SEARCH kiln_jobs USING INDEX kiln_jobs_deadline (deadline_at<?)"],
+  ],
+  ["overdue jobs that are held", compiled(overdueHeld).sql, ["SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)"]],
   [
     "a caller's job",
-    jobByOwner.sql,
+    compiled(jobByOwner).sql,
     [
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
@@ -177,7 +181,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "what a poll shows of a caller's job",
-    polledByOwner.sql,
+    compiled(polledByOwner).sql,
     [
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
@@ -188,7 +192,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "an idempotency key's job",
-    jobByIdempotencyKey.sql,
+    compiled(jobByIdempotencyKey).sql,
     [
       "SEARCH kiln_jobs USING INDEX kiln_jobs_key (key_id=? AND idempotency_key=?)",
       "SEARCH kiln_prices USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
@@ -197,7 +201,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "a project's unfinished jobs",
-    unfinishedJobs.sql,
+    compiled(unfinishedJobs).sql,
     [
       "CO-ROUTINE unfinished",
       "SEARCH own USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
@@ -211,7 +215,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "a single new job",
-    insertAtOnce.sql,
+    compiled(insertAtOnce).sql,
     [
       "SEARCH kiln_lanes USING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=? AND kind=? AND kind_version=? AND mode=?)",
       "SCALAR SUBQUERY 2",
@@ -232,13 +236,13 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "an upload and its job",
-    ownUpload.sql,
+    compiled(ownUpload).sql,
     [
       "SEARCH kiln_uploads USING INDEX sqlite_autoindex_kiln_uploads_1 (id=?)",
       "SEARCH kiln_jobs USING INDEX kiln_jobs_upload (upload_id=?) LEFT-JOIN",
     ],
   ],
-  ["a move of a job", updateUnfinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  ["a move of a job", compiled(updateUnfinished).sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "completions of sandbox jobs",
     finishFree.sqlOf(64),
@@ -251,7 +255,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "claims of waiting jobs",
-    updateWaiting.sql,
+    compiled(updateWaiting).sql,
     [
       "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)",
       "LIST SUBQUERY 1",
@@ -263,25 +267,25 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
     updateLost.sqlOf(16),
     [...items(16), "SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"],
   ],
-  ["the end of a job", updateFinished.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
+  ["the end of a job", compiled(updateFinished).sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid=?)"]],
   [
     "the unfinished prerequisites of a job",
-    unfinishedPrerequisites.sql,
+    compiled(unfinishedPrerequisites).sql,
     [
       "SEARCH kiln_job_labels USING COVERING INDEX kiln_job_labels_job (job_seq=?)",
       "SEARCH kiln_jobs USING INDEX sqlite_autoindex_kiln_jobs_1 (id=?)",
     ],
   ],
   ...wakingPlans,
-  ["jobs whose data is to expire", keptJobs.sql, finishedAndNotNeeded(1)],
+  ["jobs whose data is to expire", compiled(keptJobs).sql, finishedAndNotNeeded(1)],
   [
     "the kinds of finished jobs, one by one",
-    nextFinishedKind.sql,
+    compiled(nextFinishedKind).sql,
     ["SEARCH kiln_jobs USING COVERING INDEX kiln_jobs_finished (retained=? AND kind>?)"],
   ],
   [
     "jobs to be deleted",
-    finishedJobs.sql,
+    compiled(finishedJobs).sql,
     [
       "MERGE (UNION ALL)",
       "LEFT",
@@ -294,26 +298,26 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
       ...finishedAndNotNeeded(7),
     ],
   ],
-  ["purges that are due", compile(nextDue.built).sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
+  ["purges that are due", compiled(nextDue).sql, ["SCAN kiln_purges USING INDEX kiln_purges_due"]],
   [
     "how far a page of jobs looks",
-    furthestJob.sql,
+    compiled(furthestJob).sql,
     ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
   ],
   [
     "a page of jobs, newest first",
-    jobsInRange.sql,
+    compiled(jobsInRange).sql,
     ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
   ],
   [
     "the newest ends of a kind",
-    lastFinished.sql,
+    compiled(lastFinished).sql,
     ["SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)"],
   ],
-  ["a step of the bisection by time", nextJob.sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)"]],
+  ["a step of the bisection by time", compiled(nextJob).sql, ["SEARCH kiln_jobs USING INTEGER PRIMARY KEY (rowid>?)"]],
   [
     "entries of the ledger, in order",
-    compile(chargesAfter.built).sql,
+    compiled(chargesAfter).sql,
     [
       "CO-ROUTINE plenty",
       "SCAN CONSTANT ROW",
@@ -323,7 +327,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "a project's stored uploads",
-    compile(storedUploads.built).sql,
+    compiled(storedUploads).sql,
     [
       "SEARCH kiln_uploads USING INDEX kiln_uploads_stored (project_id=? AND usable_until>?)",
       "CORRELATED SCALAR SUBQUERY 1",
@@ -332,17 +336,17 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "a project's announced uploads",
-    compile(announcedUploads.built).sql,
+    compiled(announcedUploads).sql,
     ["SEARCH kiln_uploads USING INDEX kiln_uploads_announced (project_id=? AND expires_at>?)"],
   ],
   [
     "a project's arriving uploads",
-    compile(arrivingUploads.built).sql,
+    compiled(arrivingUploads).sql,
     ["SEARCH kiln_uploads USING INDEX kiln_uploads_arriving (project_id=? AND claimed_until>?)"],
   ],
   [
     "uploads to expire",
-    compile(unusedUploads.built).sql,
+    compiled(unusedUploads).sql,
     [
       "CO-ROUTINE plenty",
       "SCAN CONSTANT ROW",
@@ -354,7 +358,7 @@ const answers: ReadonlyArray<readonly [question: string, sql: string, plan: Read
   ],
   [
     "uploads to be deleted",
-    compile(erasedUploads.built).sql,
+    compiled(erasedUploads).sql,
     [
       "CO-ROUTINE plenty",
       "SCAN CONSTANT ROW",
@@ -390,7 +394,7 @@ const grown = Effect.gen(function* () {
 const counts: typeof answers = [
   [
     "unfinished jobs, counted",
-    unfinishedByStatus.sql,
+    compiled(unfinishedByStatus).sql,
     [
       "SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1",
       "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=? AND lane_id=?)",
@@ -399,7 +403,7 @@ const counts: typeof answers = [
   ],
   [
     "the depth of the queue, up to a limit",
-    depthByLane.sql,
+    compiled(depthByLane).sql,
     [
       "CO-ROUTINE counted",
       "SEARCH kiln_jobs USING INDEX kiln_jobs_ready (held=?)",
@@ -410,12 +414,12 @@ const counts: typeof answers = [
   ],
   [
     "the kinds of all lanes",
-    allKinds.sql,
+    compiled(allKinds).sql,
     ["SCAN kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1", "USE TEMP B-TREE FOR DISTINCT"],
   ],
   [
     "the depth of the queue of one project",
-    depthOfProject.sql,
+    compiled(depthOfProject).sql,
     [
       "CO-ROUTINE counted",
       "SEARCH kiln_lanes USING COVERING INDEX sqlite_autoindex_kiln_lanes_1 (project_id=?)",
@@ -426,7 +430,7 @@ const counts: typeof answers = [
   ],
   [
     "the oldest ready jobs, lane by lane",
-    firstClaimable.sql,
+    compiled(firstClaimable).sql,
     [
       "SCAN kiln_lanes USING INDEX kiln_lanes_by_age",
       "USE TEMP B-TREE FOR GROUP BY",
@@ -438,7 +442,7 @@ const counts: typeof answers = [
   ],
   [
     "jobs that finished lately, counted",
-    finishedByStatus.sql,
+    compiled(finishedByStatus).sql,
     [
       "SEARCH kiln_jobs USING INDEX kiln_jobs_finished (retained=? AND kind=? AND finished_at>?)",
       "USE TEMP B-TREE FOR GROUP BY",
@@ -505,7 +509,7 @@ it.effect("a claim without limits counts nothing", () =>
       leaseDurationMs: 1_000,
       maxLostWorkers: 3,
     }
-    const counts = () => prepare.mock.calls.some(([sql]) => sql === runningJobs.sql)
+    const counts = () => prepare.mock.calls.some(([sql]) => sql === compiled(runningJobs).sql)
     yield* jobs.claimJobs({ ...request, limits: fixtures.noLimits })
     expect(counts()).toBe(false)
     yield* jobs.claimJobs({ ...request, limits: { perKind: {}, perProject: 1 } })

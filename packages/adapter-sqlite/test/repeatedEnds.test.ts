@@ -1,10 +1,10 @@
-import { expect, it, vi } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Completion } from "@kiln/core/ports"
 import { fixtures } from "@kiln/conformance"
 import type { Database } from "../src/Database.ts"
-import { Transaction } from "../src/Transaction.ts"
 import { everyState, storesOf } from "./support/arrangeJobs.ts"
+import { countStatements } from "./support/countStatements.ts"
 
 const { charge, jobId, outputFile, uploadedFile, uploadId } = fixtures
 
@@ -56,20 +56,13 @@ it.effect("the first end of a claim costs nothing extra: one statement per writt
   Effect.gen(function* () {
     const database = yield* everyState
     const { jobs, uploads } = storesOf(database)
-    const reads = vi.spyOn(Transaction.prototype, "get")
-    const writes = vi.spyOn(Transaction.prototype, "run")
-    const returning = vi.spyOn(Transaction.prototype, "runReturning")
-    const asked = () => {
-      const counts = [reads.mock.calls.length, writes.mock.calls.length + returning.mock.calls.length]
-      for (const spy of [reads, writes, returning]) spy.mockClear()
-      return counts
-    }
+    const counted = countStatements()
     yield* jobs.completeJobs([completion])
-    expect(asked(), "its reservation; its row and its file's").toEqual([1, 2])
+    expect(counted.take(), "its reservation; its row and its file's").toMatchObject({ reads: 1, writes: 2 })
     yield* jobs.releaseJobs([{ jobId: jobId(2), token: 1 }])
-    expect(asked(), "the job; its row and its lane's").toEqual([1, 2])
+    expect(counted.take(), "the job; its row and its lane's").toMatchObject({ reads: 1, writes: 2 })
     yield* uploads.completeUpload({ uploadId: uploadId(5), token: 1, file: uploadedFile(uploadId(5), 1) })
-    expect(asked()).toEqual([0, 1])
-    for (const spy of [reads, writes, returning]) spy.mockRestore()
+    expect(counted.take()).toMatchObject({ reads: 0, writes: 1 })
+    counted.end()
   }),
 )

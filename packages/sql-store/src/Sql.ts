@@ -69,19 +69,25 @@ export const query = queries<Tables>()
 export type Built<Result> = Compilable<Result> & OperationNodeSource
 
 /** The parameters of a statement, as expressions in its query. */
-export type Given<P extends Parameters> = { readonly [Name in keyof P]: RawBuilder<P[Name]> }
+export type Given<P extends object> = { readonly [Name in keyof P]: RawBuilder<P[Name]> }
 
 declare const row: unique symbol
 
 /** A query with named parameters, for any database. `Result` is the type of its rows. */
-export interface Statement<P extends Parameters, Result> {
+export interface Statement<P extends object, Result> {
   readonly built: Built<Result>
   readonly [row]?: (parameters: P) => Result
 }
 
-export type RowOf<S> = S extends Statement<infer _P, infer Result> ? Result : never
+/** The type of the rows that a statement returns. */
+export type RowOf<S> =
+  S extends Statement<infer _P, infer Result>
+    ? Result
+    : S extends BatchStatement<infer _Item, infer _P, infer Result>
+      ? Result
+      : never
 
-export const placeholders = <P extends Parameters>(): Given<P> =>
+export const placeholders = <P extends object>(): Given<P> =>
   new Proxy({} as Given<P>, { get: (_target, name) => sql.val(new Placeholder(String(name))) })
 
 /**
@@ -94,7 +100,7 @@ export const once = <A extends object>(compute: () => A): (() => A) => {
 }
 
 /** Declares a query, which is built when it is first used. The type of `build`'s argument names its parameters. */
-export const statement = <P extends Parameters, Result>(
+export const statement = <P extends object, Result>(
   build: (given: Given<P>) => Built<Result>,
 ): Statement<P, Result> => {
   const built = once(() => build(placeholders<P>()))
@@ -118,7 +124,7 @@ export type BatchRow<Item> = Item & { readonly ord: number }
 export type BatchTable<Item> = AliasedRawBuilder<BatchRow<Item>, "item">
 
 /** A query about the items of a batch, for any database. */
-export interface BatchStatement<Item extends Parameters, P extends Parameters, Result> {
+export interface BatchStatement<Item extends object, P extends object, Result> {
   readonly fields: Fields
   build(item: BatchTable<Item>, given: Given<P>): Built<Result>
 }
@@ -130,7 +136,7 @@ export type AnyStatement = Statement<never, unknown>
 export type AnyBatch = BatchStatement<never, never, unknown>
 
 /** Declares a query about items with these fields. */
-export const batchStatement = <F extends Fields, Result, P extends Parameters = {}>(
+export const batchStatement = <F extends Fields, Result, P extends object = {}>(
   fields: F,
   build: (item: BatchTable<ItemOf<F>>, given: Given<P>) => Built<Result>,
 ): BatchStatement<ItemOf<F>, P, Result> => ({ fields, build })

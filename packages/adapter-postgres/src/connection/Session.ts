@@ -1,6 +1,6 @@
-import type { Rest } from "@kiln/sql-store"
+import type { AnyBatch, AnyStatement, BatchStatement, Rest, Statement } from "@kiln/sql-store"
 import { sqlState } from "./postgresErrors.ts"
-import { type BatchStatement, inSchema, type SqlValue, type Statement, type Values } from "../Statement.ts"
+import { compiled, inSchema, type SqlValue, type Values, valuesOf } from "../Statement.ts"
 
 /** Settings for statements on the store's connections. */
 export interface Wire {
@@ -87,9 +87,6 @@ export const readFate = async (
   return told.fate === "committed" ? null : "aborted"
 }
 
-/** For statements that have items and nothing else. */
-const none = {} as never
-
 /** Runs statements on one connection. Several may be sent before the first is answered; answers come in order. */
 export class Session {
   readonly #client: Connection
@@ -103,7 +100,7 @@ export class Session {
   }
 
   async all<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<ReadonlyArray<Row>> {
-    return (await this.#send(statement, statement.bind(parameters), "rows")).rows as ReadonlyArray<Row>
+    return (await this.#send(statement, "rows", parameters)).rows as ReadonlyArray<Row>
   }
 
   async get<P extends Values, Row>(statement: Statement<P, Row>, parameters: P): Promise<Row | undefined> {
@@ -117,27 +114,27 @@ export class Session {
 
   /** Returns the number of changed rows. */
   async run<P extends Values>(statement: Statement<P, unknown>, parameters: P): Promise<number> {
-    return (await this.#send(statement, statement.bind(parameters), "count")).rowCount ?? 0
+    return (await this.#send(statement, "count", parameters)).rowCount ?? 0
   }
 
   /** Returns the rows of a statement over many items. Without items it sends nothing. */
-  async batch<Item, P extends Values, Row>(
+  async batch<Item extends object, P extends Values, Row>(
     statement: BatchStatement<Item, P, Row>,
     items: ReadonlyArray<Item>,
     ...[parameters]: Rest<P>
   ): Promise<ReadonlyArray<Row>> {
     if (items.length === 0) return []
-    return (await this.#send(statement, statement.bind(items, parameters ?? none), "rows")).rows as ReadonlyArray<Row>
+    return (await this.#send(statement, "rows", parameters, items)).rows as ReadonlyArray<Row>
   }
 
   /** Returns the number of rows that a statement over many items changed. */
-  async runBatch<Item, P extends Values>(
+  async runBatch<Item extends object, P extends Values>(
     statement: BatchStatement<Item, P, unknown>,
     items: ReadonlyArray<Item>,
     ...[parameters]: Rest<P>
   ): Promise<number> {
     if (items.length === 0) return 0
-    return (await this.#send(statement, statement.bind(items, parameters ?? none), "count")).rowCount ?? 0
+    return (await this.#send(statement, "count", parameters, items)).rowCount ?? 0
   }
 
   /** Milliseconds a statement waits for locks that are held only briefly, also in transactions with a short lock timeout. */
@@ -170,15 +167,16 @@ export class Session {
   }
 
   #send(
-    { name, sql }: { readonly name: string; readonly sql: string },
-    values: ReadonlyArray<SqlValue>,
+    statement: AnyStatement | AnyBatch,
     answer: "rows" | "count",
+    given: Values = {},
+    items?: ReadonlyArray<object>,
   ) {
     if (this.#over) throw new TypeError("this session has ended")
-    const text = inSchema(sql, this.#wire.schema)
-    // The driver's type requires a mutable array but does not modify it.
-    const config = { text, values: [...values], answer }
-    return this.#client.query(this.#wire.prepared ? { ...config, name } : config).catch((error: unknown) => {
+    const own = compiled(statement)
+    const config = { text: inSchema(own.sql, this.#wire.schema), values: valuesOf(own, given, items), answer }
+    const sent = this.#client.query(this.#wire.prepared ? { ...config, name: own.name } : config)
+    return sent.catch((error: unknown) => {
       throw this.#causeOf(error)
     })
   }

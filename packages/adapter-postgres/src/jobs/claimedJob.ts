@@ -9,11 +9,8 @@ import {
   type UploadRow,
 } from "@kiln/sql-store"
 import type { claimedColumns } from "../migrations/initial/claimedColumns.ts"
-import type { RowOf } from "../Statement.ts"
 import { uploadOf } from "../uploads.ts"
-import type { jobByIdempotencyKey } from "./jobRow.ts"
-
-type JobRow = RowOf<typeof jobByIdempotencyKey>
+import type { JobRow } from "./jobRow.ts"
 
 type Column = keyof typeof claimedColumns
 

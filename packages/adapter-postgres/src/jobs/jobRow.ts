@@ -3,7 +3,7 @@ import { jsonArrayFrom } from "kysely/helpers/postgres"
 import type { Job, JobId, JobMode, JobState, JobStatus, KeyId, ProjectId, RetainedData } from "@kiln/core/domain"
 import { decodeCheckpoints, decodeJob, decodeState, submittedNames, stateNames } from "@kiln/sql-store"
 import { select } from "../columns.ts"
-import { batchStatement, type Given, integer, query, type RowOf, statement, text } from "../Statement.ts"
+import { batchStatement, integer, query, type RowOf, text } from "../Statement.ts"
 
 /** The columns of an unfinished job that transitions read or change, under their domain names. */
 export const stateColumns = [
@@ -92,18 +92,16 @@ export const jobsById = batchStatement({ id: text<JobId>() }, (item) =>
   selectJobs.innerJoin(item, (join) => join.onRef("item.id", "=", "jobs.id")),
 )
 
-export const jobByIdempotencyKey = statement((given: Given<{ keyId: KeyId; idempotencyKey: string }>) =>
-  selectJobs.where("jobs.key_id", "=", given.keyId).where("jobs.idempotency_key", "=", given.idempotencyKey),
-)
-
 export const jobsByIdempotencyKey = batchStatement({ keyId: text<KeyId>(), idempotencyKey: text() }, (item) =>
   selectJobs.innerJoin(item, (join) =>
     join.onRef("item.keyId", "=", "jobs.key_id").onRef("item.idempotencyKey", "=", "jobs.idempotency_key"),
   ),
 )
 
+export type JobRow = RowOf<typeof jobsById>
+
 /** Throws `UndecodableRow` where the row is damaged. */
-export const jobOf = (row: RowOf<typeof jobByIdempotencyKey>): Job =>
+export const jobOf = (row: JobRow): Job =>
   decodeJob(
     row,
     row,

@@ -210,14 +210,10 @@ const lookEveryMs = 1_000
  */
 export class SignaledJobs {
   readonly #db: Pick<Database, "writeAtOnce">
-  readonly #now: () => number
-  #nextLookAt: number
+  #nextLookAt = performance.now() + lookEveryMs
 
-  /** `now` returns monotonic milliseconds. */
-  constructor(db: Pick<Database, "writeAtOnce">, now: () => number = () => performance.now()) {
+  constructor(db: Pick<Database, "writeAtOnce">) {
     this.#db = db
-    this.#now = now
-    this.#nextLookAt = now() + lookEveryMs
   }
 
   /** Must be called when a notification of a signal has come: the next claim looks. */
@@ -227,7 +223,7 @@ export class SignaledJobs {
 
   get wake(): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const now = this.#now()
+      const now = performance.now()
       if (now < this.#nextLookAt) return Effect.void
       this.#nextLookAt = now + lookEveryMs
       return Effect.ignore(this.#db.writeAtOnce("JobStore.claimJobs", 1, (session) => wakeSignaled(session)))

@@ -14,6 +14,7 @@ import type { Database } from "../Database.ts"
 import { createJobs } from "../jobs/createJobs.ts"
 import { signalJobs } from "../jobs/waitingJobs.ts"
 import { isDefect, sqliteCode, type SqliteDatabase } from "../SqliteDatabase.ts"
+import { compiled } from "../Statement.ts"
 import { type StoredTime, storedTime, storeTime, Transaction } from "../Transaction.ts"
 import {
   isBetterSqlite,
@@ -189,7 +190,7 @@ const runOn = <A>(connection: SqliteDatabase, file: StoreFile, run: (tx: Transac
   const statements = statementsOf(connection, file)
   statements.get(savepoint).run([])
   try {
-    const now = timeOf(statements.get(storedTime.sql).get([]) as StoredTime | undefined)
+    const now = timeOf(statements.get(compiled(storedTime).sql).get([]) as StoredTime | undefined)
     const tx = new Transaction(statements, () => now)
     const outcomes = run(tx)
     if (tx.wrote) tx.run(storeTime, { latest: now })
@@ -214,17 +215,16 @@ const runThrough = async <Item, Outcome>(
   const run = (sql: string) => connection.ask({ sql, values: [] })
   await run(savepoint)
   try {
-    const [stored] = (await run(storedTime.sql)).rows as ReadonlyArray<StoredTime>
+    const [stored] = (await run(compiled(storedTime).sql)).rows as ReadonlyArray<StoredTime>
     const now = timeOf(stored)
-    const outcomes: Array<Outcome> = []
-    for (const item of items)
-      outcomes.push(
-        ...(await runWithAnswers(
-          (statements) => decide(new Transaction(statements, () => now), [item]),
-          (text) => connection.ask(text),
-        )),
+    const within = <A>(step: (tx: Transaction) => A): Promise<A> =>
+      runWithAnswers(
+        (statements) => step(new Transaction(statements, () => now)),
+        (text) => connection.ask(text),
       )
-    if (outcomes.some(hasWritten)) await connection.ask({ sql: storeTime.sql, values: storeTime.bind({ latest: now }) })
+    const outcomes: Array<Outcome> = []
+    for (const item of items) outcomes.push(...(await within((tx) => decide(tx, [item]))))
+    if (outcomes.some(hasWritten)) await within((tx) => tx.run(storeTime, { latest: now }))
     await run(release)
     return outcomes
   } catch (error) {

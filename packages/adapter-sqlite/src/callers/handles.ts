@@ -2,13 +2,8 @@ import { realpathSync } from "node:fs"
 import { CompiledQuery, type Transaction as AnyTransaction } from "kysely"
 import type { Database } from "../Database.ts"
 import { type RunResult, sqliteCode, type SqliteDatabase, type SqlValue } from "../SqliteDatabase.ts"
+import type { SqlText } from "../Statement.ts"
 import { PreparedStatements, type Statements } from "../Transaction.ts"
-
-/** A statement with its values. */
-export interface SqlText {
-  readonly sql: string
-  readonly values: ReadonlyArray<SqlValue>
-}
 
 export interface Answer extends RunResult {
   readonly rows: ReadonlyArray<unknown>

@@ -233,6 +233,6 @@ export const writeClaims = (tx: Transaction, moves: ReadonlyArray<Move>, leaseDu
   let written = 0
   if (waiting.length > 0)
     written += tx.run(updateWaiting, { seqs: JSON.stringify(waiting), now: tx.now, leaseDurationMs })
-  for (const part of updateLost.over(lost)) written += tx.run(part, {})
+  written += tx.runList(updateLost, lost, {})
   if (written !== moves.length) throw new TypeError(`${moves.length - written} jobs could not be claimed`)
 }

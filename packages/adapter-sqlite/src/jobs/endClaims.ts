@@ -198,13 +198,14 @@ const completeDistinct = (tx: Transaction, items: ReadonlyArray<Completion>): Re
     warningCode,
     charge: charge === null ? null : JSON.stringify(withinReservation(charge, reservationOf(tx, id))),
   }))
-  const parts = [
-    ...finishFree.over(done.filter(({ charge }) => charge === null)),
-    ...finishCharged.over(done.filter(({ charge }) => charge !== null)),
+  const { now } = tx
+  const free = done.filter(({ charge }) => charge === null)
+  const charged = done.filter(({ charge }) => charge !== null)
+  const rows = [
+    ...tx.runListReturning(finishFree, free, { now }),
+    ...tx.runListReturning(finishCharged, charged, { now }),
   ]
-  const written = new Map(
-    parts.flatMap((part) => tx.runReturning(part, { now: tx.now })).map(({ id, seq }) => [id, seq]),
-  )
+  const written = new Map(rows.map(({ id, seq }) => [id, seq]))
   const outcomes = items.map((item) => {
     const seq = written.get(item.jobId)
     if (seq === undefined) return repeatedOrLost(tx, item)

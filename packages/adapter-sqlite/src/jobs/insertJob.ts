@@ -3,7 +3,7 @@ import { type Job, judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from 
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject, submittedNames } from "@kiln/sql-store"
 import { assign, type Tables, type Values } from "../columns.ts"
-import { type Given, query, statement } from "../Statement.ts"
+import { compiled, type Given, query, statement } from "../Statement.ts"
 import { storedTime, type Transaction } from "../Transaction.ts"
 import { keptBytes } from "../uploads.ts"
 import { type CountedProjects, hasRoom, type Room } from "./CountedProjects.ts"
@@ -85,7 +85,7 @@ export const insertAtOnce = statement((given: Given<NewRow & Room>) => {
         .where("mode", "=", given.mode)
         .where("next_at", "<=", given.claimableAt)
         .where(knowsRank(given))
-        .where(sql<boolean>`${given.createdAt} >= (${sql.raw(storedTime.sql)})`)
+        .where(sql<boolean>`${given.createdAt} >= (${sql.raw(compiled(storedTime).sql)})`)
         .where(hasRoom(given)),
     )
     .onConflict(keyIsTaken)

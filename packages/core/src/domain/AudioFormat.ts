@@ -19,8 +19,6 @@ export const acceptedMediaTypes: Readonly<Record<AudioFormat, ReadonlyArray<stri
   webm: ["audio/webm", "video/webm"],
 }
 
-export const isAudioFormat = (value: unknown): value is AudioFormat => audioFormats.some((format) => format === value)
-
 const MEDIA_TYPE = /^[ \t]*([^;\s]+)[ \t]*(?:;|$)/
 
 /**
