@@ -122,12 +122,15 @@ interface Batch {
 /** Jobs that change at the same time. A change is mostly round trips to the store, on connections that workers of the process use too. */
 const changesAtOnce = 8
 
-/** Changes jobs, a few at the same time. Returns the outcomes in the order of the jobs. */
+/**
+ * Changes jobs, a few at the same time. Returns the outcomes in the order of the jobs. After a failure, no other change begins, and those
+ * that have begun end: one that stopped halfway would leave the children of a canceled job running, and no filter selects that job again.
+ */
 export const changeEach = <R>(
   jobs: ReadonlyArray<Pick<JobSummary, "id">>,
   change: (jobId: JobId) => Effect.Effect<JobChange, StoreUnavailable, R>,
 ): Effect.Effect<ReadonlyArray<JobChange>, StoreUnavailable, R> =>
-  Effect.forEach(jobs, ({ id }) => change(id), { concurrency: changesAtOnce })
+  Effect.forEach(jobs, ({ id }) => Effect.uninterruptible(change(id)), { concurrency: changesAtOnce })
 
 /** Changes the next jobs of a selection, or counts all of them. */
 export const changeMatching = <R>(

@@ -29,17 +29,14 @@ const countAttempts = Effect.gen(function* () {
 /** Submits the jobs of due ticks. One look handles the first of several ticks of a schedule. */
 const fireAll = Effect.repeat(fireSchedules, { until: (pauseMs) => pauseMs > 0 })
 
-/** Calls `onFinished` for about a second, or until no call is due and none is running. Returns false if there were none. */
+/** Calls `onFinished` for about a second, or until no call is due and none is running. */
 const deliverBriefly = Effect.fnUntraced(function* ({ areRunning, ended, startDue }: Deliveries) {
   const untilMs = (yield* monotonicMs) + deliveryPauseMs
-  let areCalls = false
   do {
     const started = yield* startDue
-    if (started === 0 && !areRunning()) return areCalls
-    areCalls = true
+    if (started === 0 && !areRunning()) return
     if (started === 0) yield* Effect.race(ended, Effect.sleep(deliveryPauseMs))
   } while ((yield* monotonicMs) < untilMs)
-  return areCalls
 })
 
 /**
@@ -63,9 +60,10 @@ export const drainJobs = Effect.fnUntraced(function* ({ maxJobs = Infinity, maxM
         // Before the calls of `onFinished`: jobs must not wait for a receiver that hangs.
         const ran = left > 0 ? yield* worker.runClaimable(left, untilMs) : 0
         left -= ran
-        // A job that a call submits is one that can run now.
-        if (ran === 0 && !(yield* deliverBriefly(deliveries)))
-          return left > 0 ? ("empty" as const) : ("maxJobs" as const)
+        if (ran > 0) continue
+        yield* deliverBriefly(deliveries)
+        // A call may have submitted a job that can run now, also one that ran while the store answered that there is none.
+        if (!deliveries.takeActivity()) return left > 0 ? ("empty" as const) : ("maxJobs" as const)
       }
     })
     const meanwhile = Effect.catchCause(deliveries.startDue, (cause) =>

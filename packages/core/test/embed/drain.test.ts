@@ -10,7 +10,7 @@ import {
 } from "@kiln/core"
 import { EngineClosed, StoreUnavailable } from "@kiln/core/domain"
 import { embeddedContext } from "@kiln/core/effect"
-import { insideOf, JobDirectory, storeAdapter } from "@kiln/core/ports"
+import { DeliveryStore, insideOf, JobDirectory, storeAdapter } from "@kiln/core/ports"
 import { drainJobs } from "@kiln/core/worker"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import * as Effect from "effect/Effect"
@@ -188,6 +188,50 @@ describe("drain", () => {
     expect(await engine.drain({ maxMs: 300 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
     expect(await engine.drain({ maxMs: minute })).toMatchObject({ stoppedBy: "empty" })
     expect(calls).toEqual([1])
+  })
+
+  it("gives back deliveries whose claim is answered when the time is over, and calls no receiver any more", async () => {
+    const inside = insideOf(memoryStore()) as Layer.Layer<Stores | DeliveryStore>
+    const store = replacing(inside, DeliveryStore, ({ claimDeliveries }) => ({
+      // A step of a store that has begun is not interrupted.
+      claimDeliveries: (request) =>
+        Effect.uninterruptible(Effect.tap(claimDeliveries(request), ({ length }) => Effect.sleep(length * 400))),
+    }))
+    const calls: Array<number> = []
+    const onFinished = async ({ attempt }: { readonly attempt: number }) => void calls.push(attempt)
+    await using engine = await open([echo], { onFinished }, storeAdapter(store))
+    await engine.submit("echo", {})
+    expect(await engine.drain({ maxMs: 300 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
+    expect(calls).toEqual([])
+    expect(await engine.drain({ maxMs: minute })).toMatchObject({ stoppedBy: "empty" })
+    expect(calls).toEqual([1])
+  })
+
+  it("runs a job that a call submits and ends while the store answers that there is none", async () => {
+    const asked = Promise.withResolvers<void>()
+    const submitted = Promise.withResolvers<void>()
+    let isCalled = false
+    const store = adapterWith(memoryStore(), ({ claimJobs }) => ({
+      claimJobs: (request) =>
+        Effect.tap(claimJobs(request), () =>
+          Effect.promise(async () => {
+            if (!isCalled) return
+            asked.resolve()
+            await submitted.promise
+            await setTimeout(20)
+          }),
+        ),
+    }))
+    const onFinished = async () => {
+      if (isCalled) return
+      isCalled = true
+      await asked.promise
+      await engine.submit("echo", {})
+      submitted.resolve()
+    }
+    await using engine = await open([echo], { onFinished }, store)
+    await engine.submit("echo", {})
+    expect(await engine.drain({ maxMs: minute })).toMatchObject({ done: 2, stoppedBy: "empty" })
   })
 
   it("counts the attempts of all rounds against maxJobs", async () => {

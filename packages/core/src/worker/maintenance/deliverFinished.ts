@@ -64,7 +64,10 @@ const deliver = Effect.fnUntraced(function* (handlers: Handlers, { attempt, jobI
       : Effect.logWarning(`onFinished failed for ${jobId}; trying again in ${Math.ceil(retryInMs / 1_000)} s`, why)
     return yield* settle(retryInMs ?? null)
   })
-  return yield* Effect.onInterrupt(work, () => Effect.ignore(settle(isConfirmed ? null : 0, isConfirmed)))
+  // The turn before it keeps a process that is stopping from making calls that it aborts at once.
+  return yield* Effect.onInterrupt(Effect.andThen(Effect.yieldNow, work), () =>
+    Effect.ignore(settle(isConfirmed ? null : 0, isConfirmed)),
+  )
 })
 
 /**
@@ -78,8 +81,11 @@ export const makeDeliveries = Effect.gen(function* () {
   const hasRoom = Latch.makeUnsafe(false)
   const running = new Map([...handlers.keys()].map((kind) => [kind, 0]))
   const roomOf = (kind: string) => concurrency - (running.get(kind) ?? 0)
+  const areRunning = () => [...running.values()].some((count) => count > 0)
+  let wasActive = false
   const start = (delivery: ClaimedDelivery) => {
     const { kind } = delivery
+    wasActive = true
     running.set(kind, (running.get(kind) ?? 0) + 1)
     const isEnded = Effect.sync(() => {
       const wasFull = roomOf(kind) === 0
@@ -93,7 +99,8 @@ export const makeDeliveries = Effect.gen(function* () {
         Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("a delivery was not confirmed", cause),
       ),
       Effect.ensuring(isEnded),
-      Effect.forkScoped,
+      // At once: what is interrupted before it has started does not give back its delivery.
+      Effect.forkScoped({ startImmediately: true }),
     )
   }
   /** Starts deliveries that are due. Returns their number; 0 also if no kind has room. */
@@ -107,9 +114,16 @@ export const makeDeliveries = Effect.gen(function* () {
     return claimed.length
   })
   return {
-    startDue: turn.withPermit(startDue),
+    // A claim whose answer nobody takes would hold back its deliveries until their leases end.
+    startDue: turn.withPermit(Effect.uninterruptible(startDue)),
     /** Returns whether a call has not ended. */
-    areRunning: () => [...running.values()].some((count) => count > 0),
+    areRunning,
+    /** Returns whether a call ran at any time since this was last asked. */
+    takeActivity: () => {
+      const was = wasActive
+      wasActive = areRunning()
+      return was
+    },
     /** Waits until a call has ended since the last `startDue`. */
     ended: ended.await,
     /** The same for a call of a kind that had no room. */
