@@ -185,7 +185,7 @@ describe("drain", () => {
     const onFinished = async ({ attempt }: { readonly attempt: number }) => void calls.push(attempt)
     await using engine = await open([echo], { onFinished }, storeAdapter(store))
     await engine.submit("echo", {})
-    expect(await engine.drain({ maxMs: 300 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
+    expect(await engine.drain({ maxMs: 600 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
     expect(await engine.drain({ maxMs: minute })).toMatchObject({ stoppedBy: "empty" })
     expect(calls).toEqual([1])
   })
@@ -195,13 +195,13 @@ describe("drain", () => {
     const store = replacing(inside, DeliveryStore, ({ claimDeliveries }) => ({
       // A step of a store that has begun is not interrupted.
       claimDeliveries: (request) =>
-        Effect.uninterruptible(Effect.tap(claimDeliveries(request), ({ length }) => Effect.sleep(length * 400))),
+        Effect.uninterruptible(Effect.tap(claimDeliveries(request), ({ length }) => Effect.sleep(length * 800))),
     }))
     const calls: Array<number> = []
     const onFinished = async ({ attempt }: { readonly attempt: number }) => void calls.push(attempt)
     await using engine = await open([echo], { onFinished }, storeAdapter(store))
     await engine.submit("echo", {})
-    expect(await engine.drain({ maxMs: 300 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
+    expect(await engine.drain({ maxMs: 600 })).toMatchObject({ done: 1, stoppedBy: "maxMs" })
     expect(calls).toEqual([])
     expect(await engine.drain({ maxMs: minute })).toMatchObject({ stoppedBy: "empty" })
     expect(calls).toEqual([1])
