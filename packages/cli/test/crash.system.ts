@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import type { Job, Principal } from "@kiln/core/domain"
@@ -43,6 +44,12 @@ describe("SIGKILL", () => {
       mode,
       scopes: [],
     })
+    const liveCaller = {
+      key: live.key as string,
+      text: "Twenty-two characters.",
+      owner: owner("live", live.key_id),
+      jobs: 60,
+    }
     const callers = [
       {
         key: first_key?.key ?? "",
@@ -50,18 +57,18 @@ describe("SIGKILL", () => {
         owner: owner("sandbox", first_key?.key_id ?? ""),
         jobs: 140,
       },
-      { key: live.key as string, text: "Twenty-two characters.", owner: owner("live", live.key_id), jobs: 60 },
+      liveCaller,
     ]
-    const jobCount = callers.reduce((sum, { jobs }) => sum + jobs, 0)
-    const created = await Promise.all(
-      callers.map(async (caller) => {
-        const api = new Api(kiln.listening.url, caller.key)
-        return {
-          ...caller,
-          ids: await Promise.all(Array.from({ length: caller.jobs }, () => api.createSpeech(caller.text))),
-        }
-      }),
-    )
+    const create = async (caller: (typeof callers)[number]) => {
+      const api = new Api(kiln.listening.url, caller.key)
+      const texts = Array.from({ length: caller.jobs }, () => caller.text)
+      return { ...caller, ids: await Promise.all(texts.map((text) => api.createSpeech(text))) }
+    }
+    const created = await Promise.all(callers.map(create))
+    // More than there are slots, until both crashes are over: on any machine, some are running and some wait.
+    const gate = join(data.path, "gate")
+    created.push(await create({ ...liveCaller, text: `gate:${gate}`, jobs: 12 }))
+    const jobCount = created.reduce((sum, { jobs }) => sum + jobs, 0)
     const poll = async () =>
       (await Promise.all(created.map(({ ids, key }) => new Api(kiln.listening.url, key).jobs(ids)))).flat()
 
@@ -80,6 +87,7 @@ describe("SIGKILL", () => {
       expect(count(await poll(), "done"), "nothing finished is undone").toBeGreaterThanOrEqual(done)
     }
 
+    writeFileSync(gate, "")
     const finished = await until(async () => {
       const polled = await poll()
       return count(polled, "done") + count(polled, "failed") === jobCount ? polled : undefined
@@ -94,19 +102,20 @@ describe("SIGKILL", () => {
     expect((await kiln.ended()).exit).toBe(0)
 
     let lost = 0
-    for (const { ids, owner: of } of created) {
-      const jobs = await storedJobs(data.path, of, ids)
+    for (const { ids, owner: theirs, text } of created) {
+      const jobs = await storedJobs(data.path, theirs, ids)
+      const amount = String(text.length / 1_000)
       expect(jobs).toHaveLength(ids.length)
       for (const job of jobs) {
         expectFinishedOnce(job)
         lost += job.lostWorkers
         expect(job.charge).toEqual(
-          of.mode === "sandbox"
+          theirs.mode === "sandbox"
             ? null
             : {
                 currency: "usd",
-                amount: "0.022",
-                lineItems: [{ meter: "input_characters", quantity: 22, unitAmount: "0.001", amount: "0.022" }],
+                amount,
+                lineItems: [{ meter: "input_characters", quantity: text.length, unitAmount: "0.001", amount }],
               },
         )
       }
