@@ -149,8 +149,8 @@ export const makeApp = (options: AppOptions): App => {
   /** Makes the reply complete, and tells the observer of it. */
   const finish = (exchange: Exchange, clock: Clock.Clock, beganAt: bigint, plain: Reply): Effect.Effect<Reply> => {
     const reply = complete(exchange, plain)
-    const durationMs = Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6
-    observer?.answered(answeredOf(exchange, reply, durationMs, trustedProxies))
+    const tookMs = () => Number(clock.monotonicTimeNanosUnsafe() - beganAt) / 1e6
+    observer?.answered(answeredOf(exchange, reply, tookMs(), trustedProxies))
     return Effect.succeed(reply)
   }
 
