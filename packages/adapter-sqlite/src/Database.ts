@@ -217,15 +217,15 @@ export class Database {
   }
 
   /** Returns why an operation must not begin: the file is not in its place, or the room is needed to delete jobs. */
-  refusal(operation: string, clock: Clock.Clock, writes: boolean): Error | undefined {
-    const absence = this.file.absence(clock.monotonicTimeNanosUnsafe(), writes)
+  refusal(operation: string, use: "read" | "write"): Error | undefined {
+    const absence = this.file.absence(use)
     if (absence !== undefined) return absence
     return roomOf(operation) === "grows" && this.file.reserve.isSpent ? fullDisk(this.file.path) : undefined
   }
 
   #attempt<A>(step: Step<A>, clock: Clock.Clock, isRetry = false): Exit.Exit<A, StoreUnavailable> | Busy {
     const { atOnce, begin, operation, work } = step
-    const refusal = this.refusal(operation, clock, begin === "BEGIN IMMEDIATE")
+    const refusal = this.refusal(operation, begin === "BEGIN IMMEDIATE" ? "write" : "read")
     if (refusal !== undefined && this.connection.open) return unavailable(operation, refusal)
     try {
       const done = atOnce?.(new Transaction(this.#statements, () => this.#timeAt(clock, undefined)))

@@ -17,7 +17,8 @@ const opened = Effect.fnUntraced(function* (allowCopies = false) {
   return { place, path, store }
 })
 
-/** Longer than a reader relies on its last look. */
+/** Longer than a writer, and than a reader, relies on the last look. */
+const soon = Effect.sleep(10)
 const later = Effect.sleep(300)
 
 describe("a database that is taken away while it is open", () => {
@@ -25,6 +26,7 @@ describe("a database that is taken away while it is open", () => {
     Effect.gen(function* () {
       const { path, place, store } = yield* opened()
       renameSync(place, `${place}-away`)
+      yield* soon
       const gone = { _tag: "StoreUnavailable", message: expect.stringMatching(/kiln\.db is gone: mount its disk/) }
       expect(yield* Effect.flip(store.createJobs([fixtures.newJob(2)]))).toMatchObject(gone)
       yield* later
@@ -45,6 +47,7 @@ describe("a database that is taken away while it is open", () => {
         const { path, store } = yield* opened(allowCopies)
         renameSync(path, `${path}-away`)
         copyFileSync(`${path}-away`, path)
+        yield* soon
         const created = yield* Effect.result(store.createJobs([fixtures.newJob(2)]))
         expect(created).toMatchObject(
           allowCopies

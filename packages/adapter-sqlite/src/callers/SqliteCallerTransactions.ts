@@ -101,7 +101,7 @@ class Callers {
     (handle: unknown, items: ReadonlyArray<Item>): Effect.Effect<ReadonlyArray<Outcome>, StoreUnavailable> =>
       Clock.clockWith((present) => {
         const clocks = readClocks(present)
-        const refusal = refusalOf(this.#db, present)
+        const refusal = refusalOf(this.#db)
         if (refusal !== undefined) return Effect.fail(refusal)
         if (isKyselyTransaction(handle)) return this.#onKysely(verb, handle, items, clocks)
         if (isBetterSqlite(handle)) return attempt(() => this.#onConnection(verb, handle, items, clocks))
@@ -112,7 +112,7 @@ class Callers {
     <Item, Outcome>(verb: CallerVerb<Item, Outcome>) =>
     (handle: unknown, items: ReadonlyArray<Item>): ReadonlyArray<Outcome> => {
       if (!isBetterSqlite(handle)) throw new TypeError(notSynchronous)
-      const refusal = refusalOf(this.#db, this.#clock)
+      const refusal = refusalOf(this.#db)
       if (refusal !== undefined) throw refusal
       try {
         return this.#onConnection(verb, handle, items, readClocks(this.#clock))
@@ -175,8 +175,8 @@ class Callers {
 }
 
 /** The caller's connection is another one, but its file is the store's. */
-const refusalOf = (db: Database, clock: Clock.Clock): StoreUnavailable | undefined => {
-  const cause = db.refusal("JobStore.createJobs", clock, true)
+const refusalOf = (db: Database): StoreUnavailable | undefined => {
+  const cause = db.refusal("JobStore.createJobs", "write")
   return cause && new StoreUnavailable({ operation: "CallerTransactions.createJobs", cause })
 }
 

@@ -4,8 +4,11 @@ import { StoreUnavailable } from "@kiln/core/domain"
 import { type PlaceFacts, StorePlace } from "@kiln/core/ports"
 import type { Reserve } from "./Reserve.ts"
 
-/** Nanoseconds for which a reader relies on the last look at the file. */
-const goodForNanos = 250_000_000n
+/**
+ * Milliseconds for which a transaction relies on the last look at the file. A look costs a writer as much as three of its statements.
+ * What is written shortly after the file was removed shares the fate of what was written shortly before.
+ */
+const goodForMs = { read: 250, write: 5 }
 
 export interface DatabaseFileOptions {
   readonly path: string
@@ -16,14 +19,14 @@ export interface DatabaseFileOptions {
 
 /**
  * The file of an open connection. A connection works on after its file was unlinked or its disk was unmounted, and what it then
- * writes is lost. So every transaction first looks whether the file is still in its place.
+ * writes is lost. So transactions look whether the file is still in its place.
  */
 export class DatabaseFile {
   readonly path: string
   readonly reserve: Reserve
   readonly #opened: BigIntStats | undefined
   readonly #mayChange: boolean
-  #presentUntil = 0n
+  #presentAt = Number.NEGATIVE_INFINITY
 
   constructor({ mayChange, path, reserve }: DatabaseFileOptions) {
     this.path = path
@@ -32,11 +35,12 @@ export class DatabaseFile {
     this.#opened = statSync(path, { bigint: true, throwIfNoEntry: false })
   }
 
-  /** Returns why the file cannot be used; `undefined` if it is in its place. A writer always looks. */
-  absence(nanos: bigint, writes: boolean): Error | undefined {
-    if (!writes && nanos < this.#presentUntil) return undefined
+  /** Returns why the file cannot be used; `undefined` if it is in its place. */
+  absence(use: "read" | "write"): Error | undefined {
+    const now = performance.now()
+    if (now - this.#presentAt < goodForMs[use]) return undefined
     const problem = this.#look()
-    this.#presentUntil = problem === undefined ? nanos + goodForNanos : 0n
+    this.#presentAt = problem === undefined ? now : Number.NEGATIVE_INFINITY
     return problem
   }
 

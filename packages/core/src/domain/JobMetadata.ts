@@ -79,9 +79,11 @@ export const withSubmitted = (metadata: JsonObject, submitted: Submitted | undef
     ? metadata
     : { ...metadata, [submittedField]: submitted as JsonObject }
 
+const nothing: Submitted = Object.freeze({})
+
 const fieldOf = (metadata: JsonObject): Submitted => {
   const field = Object.hasOwn(metadata, submittedField) ? metadata[submittedField] : undefined
-  return typeof field === "object" && field !== null ? (field as Submitted) : {}
+  return typeof field === "object" && field !== null ? (field as Submitted) : nothing
 }
 
 /** Returns what the caller of a job attached to it. */
@@ -142,7 +144,7 @@ const own = [traceField, submittedField, deliveryField, uniqueField]
 /** Returns a job's metadata for its caller: the fields of the request that its kind keeps, and what was attached. */
 export const callerMetadata = ({ metadata }: Pick<Job, "metadata">): JsonObject => {
   if (!own.some((field) => Object.hasOwn(metadata, field))) return metadata
-  const fields = Object.fromEntries(Object.entries(metadata).filter(([name]) => !own.includes(name)))
+  const { [traceField]: _t, [submittedField]: _s, [deliveryField]: _d, [uniqueField]: _u, ...fields } = metadata
   return { ...fields, ...fieldOf(metadata).metadata }
 }
 

@@ -17,7 +17,7 @@ import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { Attempt, AttemptOutcome } from "./AttemptTypes.ts"
 import type { CallerContext } from "./EngineOptions.ts"
-import { MadeErrors } from "./failure.ts"
+import { MadeErrors, returnedError } from "./failure.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun } from "./JobKindOptions.ts"
 import { promisedEngine } from "./promisedEngine.ts"
@@ -135,8 +135,8 @@ class AsyncAttempt extends AsyncJob implements Attempt {
   readonly #context: Context.Context<never>
   #files: Array<OutputFile> | undefined
   #isOver = false
-  readonly #parts = new AttemptParts()
-  readonly #errors = new MadeErrors()
+  #parts: AttemptParts | undefined
+  #errors: MadeErrors | undefined
   #controller: AbortController | undefined
   #ask: Attempt["ask"] | undefined
   #engine: Attempt["engine"] | undefined
@@ -198,7 +198,7 @@ class AsyncAttempt extends AsyncJob implements Attempt {
   }
 
   get failure(): Attempt["failure"] {
-    return this.#errors.failure
+    return this.#made.failure
   }
 
   get step(): Attempt["step"] {
@@ -284,7 +284,7 @@ class AsyncAttempt extends AsyncJob implements Attempt {
 
   /** Ends the attempt: no step begins after it. Returns its result. */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    const bug = this.#parts.bug ?? this.#errors.bug(outcome)
+    const bug = this.#parts?.bug ?? returnedError(outcome) ?? this.#errors?.bug
     this.#end()
     return bug === undefined ? resultOf(outcome, this.#files) : Exit.die(bug)
   }
@@ -298,16 +298,24 @@ class AsyncAttempt extends AsyncJob implements Attempt {
   /** Interrupts the attempt. Aborts the signal and the parts that run, and nothing that the function waits for settles any more. */
   abort(): void {
     this.#isOver = true
-    this.#parts.cut()
+    this.#begun.cut()
     // A signal that nothing has read yet is aborted when it is read.
     const controller = (this.#controller ??= new AbortController())
     outsideOfCallers(() => controller.abort())
   }
 
+  get #begun(): AttemptParts {
+    return (this.#parts ??= new AttemptParts())
+  }
+
+  get #made(): MadeErrors {
+    return (this.#errors ??= new MadeErrors())
+  }
+
   /** Ends the attempt. The parts that still run are interrupted, because the next attempt would run them a second time beside them. */
   #end(): void {
     this.#isOver = true
-    if (this.#parts.isRunning) this.abort()
+    if (this.#parts?.isRunning === true) this.abort()
   }
 
   /** Turns the function of a step or a file into an effect. An error ends the step as it would end the attempt. */
@@ -324,7 +332,7 @@ class AsyncAttempt extends AsyncJob implements Attempt {
       {
         onSuccess: Effect.succeed,
         onFailure: (thrown) => {
-          this.#errors.wasThrown(thrown)
+          this.#errors?.wasThrown(thrown)
           return failing(thrown)
         },
       },
@@ -337,7 +345,7 @@ class AsyncAttempt extends AsyncJob implements Attempt {
 
   /** Runs a part of the attempt. It ends with the attempt, and does not begin after it. */
   #run<A, E>(call: string, effect: Effect.Effect<A, E>, isKept = false): Promise<A> {
-    const parts = this.#parts
+    const parts = this.#begun
     if (this.#isOver && !parts.isCut) return refused()
     return parts.begin(
       { call, isKept },

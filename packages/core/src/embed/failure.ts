@@ -57,10 +57,8 @@ export class MadeErrors {
     this.#codes?.delete(thrown)
   }
 
-  /** The bug of a function that returns this after it made an error that nothing has thrown; `undefined` without one. */
-  bug(returned: unknown): KindBug | undefined {
-    if (isTaggedError<AttemptFailed>(returned, "AttemptFailed"))
-      return new KindBug(`run returned failure("${returned.errorCode}"): write throw failure("${returned.errorCode}")`)
+  /** The bug of a function that returns after it made an error that nothing has thrown; `undefined` without one. */
+  get bug(): KindBug | undefined {
     if (this.#codes === undefined) return undefined
     const [code] = this.#codes.values()
     return code === undefined
@@ -70,3 +68,9 @@ export class MadeErrors {
         )
   }
 }
+
+/** The bug of a function that returns an error made with `failure`; `undefined` if it returns something else. */
+export const returnedError = (returned: unknown): KindBug | undefined =>
+  isTaggedError<AttemptFailed>(returned, "AttemptFailed")
+    ? new KindBug(`run returned failure("${returned.errorCode}"): write throw failure("${returned.errorCode}")`)
+    : undefined

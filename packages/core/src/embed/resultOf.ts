@@ -31,8 +31,8 @@ const resultBug = (outcome: unknown): KindBug | undefined => {
   const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
   if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
     return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
+  if (readSafely(() => "output" in outcome) !== false) return undefined
   const names = readSafely(() => Object.keys(outcome)) ?? []
-  if (names.length === 0 || readSafely(() => "output" in outcome) !== false) return undefined
   const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
   return wrong === undefined
     ? undefined

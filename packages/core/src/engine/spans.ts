@@ -149,7 +149,7 @@ export const underCaller = <R>(context: Context.Context<R>): Context.Context<R> 
 export const outsideOfCallers = <A>(call: () => A): A => {
   const fiber = Fiber.getCurrent()
   const activate = fiber?.getRef(Tracer.Tracer).context
-  return inProgramContext(() =>
-    fiber === undefined || activate === undefined ? call() : activate({ "~effect/Effect/evaluate": call }, fiber),
-  )
+  return fiber === undefined || activate === undefined
+    ? inProgramContext(call)
+    : inProgramContext(() => activate({ "~effect/Effect/evaluate": call }, fiber))
 }
