@@ -34,6 +34,7 @@ import {
 import { InstalledKinds } from "../kinds/installedKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
+import type { StoreAdapter } from "../ports/adapters.ts"
 import {
   type BlobStore,
   type DeliveryStore,
@@ -119,7 +120,7 @@ export interface EmbeddedInside {
 
 /** The parts of an engine, with all defaults applied. */
 export interface Assembly
-  extends Pick<EngineParts<Kind, unknown, unknown, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
+  extends Pick<EngineParts<Kind, StoreAdapter, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
   readonly kinds: ReadonlyArray<JobKind>
   readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
   readonly settings: EngineSettings
