@@ -20,7 +20,7 @@ import { dumpSqlite } from "./kept/dumpSqlite.ts"
 const input = { input: "kept" }
 
 /** What the verbs of the stores do not arrange: a schedule, and jobs with options of their submission. */
-const arrangeEngine = async (store: StoreAdapter<unknown, unknown>) => {
+const arrangeEngine = async (store: StoreAdapter) => {
   const engine = await createEngine({
     store,
     blobs: memoryBlobs(),

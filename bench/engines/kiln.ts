@@ -56,10 +56,10 @@ const anyPayload = {
 const storeFor = async ({ kiln, place }: OpenOptions): Promise<Core.StoreAdapter> => {
   if (place.startsWith("postgres")) {
     const { postgresStore } = await loadBuilt<typeof Postgres>(kiln, "adapter-postgres")
-    return postgresStore({ url: place }) as Core.StoreAdapter
+    return postgresStore({ url: place })
   }
   const { sqliteStore } = await loadBuilt<typeof Sqlite>(kiln, "adapter-sqlite")
-  return sqliteStore({ path: place }) as Core.StoreAdapter
+  return sqliteStore({ path: place })
 }
 
 /** Reports to a provider that was not registered, which records nothing: what is left is kiln's own work. */

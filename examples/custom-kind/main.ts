@@ -14,7 +14,7 @@ import { makeTools } from "./tools.ts"
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { effect: { type: "boolean" } } })
 const [place = "memory"] = positionals
 
-const storesAt = (): { readonly store: StoreAdapter<unknown, unknown>; readonly blobs: BlobAdapter } => {
+const storesAt = (): { readonly store: StoreAdapter; readonly blobs: BlobAdapter } => {
   if (place === "memory") return { store: memoryStore(), blobs: memoryBlobs() }
   // With several processes, store files where all of them can reach them: `fileBlobs`, `unstorageBlobs`.
   if (place.startsWith("postgres")) return { store: postgresStore({ url: place }), blobs: memoryBlobs() }

@@ -24,7 +24,7 @@ interface Place {
   readonly directory: string
 }
 
-const storeAt = ({ directory, url }: Place): StoreAdapter<unknown, unknown> =>
+const storeAt = ({ directory, url }: Place): StoreAdapter =>
   url === "" ? sqliteStore({ path: join(directory, "kiln.db") }) : postgresStore({ url })
 
 const open = (place: Place, autoStart: boolean) =>

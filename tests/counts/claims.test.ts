@@ -1,5 +1,5 @@
 import { postgresStore } from "@kiln/adapter-postgres"
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { freshDatabase, tcpProxy } from "@kiln/postgres-lab"
 import { memoryBlobs } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
@@ -27,7 +27,7 @@ const drain = async ({ ofOneProject, perKind = {}, perProject = 0, rate }: Limit
     run: () => Promise.resolve({ output: {} }),
   })
   const engine = await createEngine({
-    store: postgresStore({ url: proxy.url, notifications: false }) as StoreAdapter,
+    store: postgresStore({ url: proxy.url, notifications: false }),
     blobs: memoryBlobs(),
     kinds: [noop],
     autoStart: false,

@@ -86,7 +86,7 @@ const countOnSqlite = async (name: (typeof names)[number]): Promise<Counts> => {
   const path = join(directory, "kiln.db")
   let counted: Counts = {}
   try {
-    await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
+    await withEngine(sqliteStore({ path }), async (engine) => {
       using stack = new DisposableStack()
       let counter: ReturnType<typeof countSqlite> | undefined
       let fibers = 0
@@ -106,7 +106,7 @@ const countOnPostgres = async (name: (typeof names)[number]): Promise<Counts> =>
   await using database = await freshDatabase()
   await using proxy = await tcpProxy(database.url)
   let counted: Counts = {}
-  await withEngine(postgresStore({ url: proxy.url }) as StoreAdapter, async (engine) => {
+  await withEngine(postgresStore({ url: proxy.url }), async (engine) => {
     let fibers = 0
     await workloads[name](engine, () => {
       proxy.resetCounts()
@@ -134,7 +134,7 @@ describe(`from the creation to the start of ${jobs} jobs, one at a time`, () => 
     const path = join(directory, "kiln.db")
     const commits: Array<number> = []
     try {
-      await withEngine(sqliteStore({ path }) as StoreAdapter, async (engine) => {
+      await withEngine(sqliteStore({ path }), async (engine) => {
         using counter = countSqlite(path)
         let before = 0
         await startOneByOne(

@@ -20,7 +20,7 @@ const most = 1.2
 
 const noop = jobKind({ name: "noop", request: z.object({ n: z.number() }), run: () => Promise.resolve({ output: {} }) })
 
-const open = <Transaction, Now>(store: StoreAdapter<Transaction, Now>) =>
+const open = (store: StoreAdapter) =>
   createEngine({
     store,
     blobs: memoryBlobs(),
@@ -30,7 +30,7 @@ const open = <Transaction, Now>(store: StoreAdapter<Transaction, Now>) =>
     settings: { concurrency: 500, queueCap: 0, limits: { perProject: 0 }, dataRetentionMs: 0, jobRetentionMs: 0 },
   })
 
-type Engine = Awaited<ReturnType<typeof open<never, never>>>
+type Engine = Awaited<ReturnType<typeof open>>
 type Measured = Pick<Engine, "submit" | "submitMany" | "get" | "drain" | "operator">
 
 const requests = (count: number) => Array.from({ length: count }, (_, n) => ({ request: { n } }))

@@ -18,7 +18,7 @@ const everyMs = 4
 
 const noop = jobKind({ name: "noop", request: z.object({ n: z.number() }), run: () => Promise.resolve({ output: {} }) })
 
-const open = <Transaction, Now>(store: StoreAdapter<Transaction, Now>, jobRetentionMs: number, concurrency: number) =>
+const open = (store: StoreAdapter, jobRetentionMs: number, concurrency: number) =>
   createEngine({
     store,
     blobs: memoryBlobs(),
@@ -35,9 +35,9 @@ const open = <Transaction, Now>(store: StoreAdapter<Transaction, Now>, jobRetent
     },
   })
 
-type Engine = Awaited<ReturnType<typeof open<never, never>>>
+type Engine = Awaited<ReturnType<typeof open>>
 
-const fill = async <Transaction, Now>(store: StoreAdapter<Transaction, Now>): Promise<void> => {
+const fill = async (store: StoreAdapter): Promise<void> => {
   const engine = await open(store, 0, 500)
   let done = 0
   const all = Promise.withResolvers<void>()
@@ -83,7 +83,7 @@ const latencies = async (engine: Pick<Engine, "submit" | "on">) => {
   return { ack: quantile(acks, 0.99), start: quantile(starts, 0.99), ackMid: quantile(acks, 0.5) }
 }
 
-const compare = async <Transaction, Now>(name: string, store: () => StoreAdapter<Transaction, Now>) => {
+const compare = async (name: string, store: () => StoreAdapter) => {
   await fill(store())
   const calmly = async () => {
     const engine = await open(store(), 0, 32)

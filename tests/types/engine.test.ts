@@ -10,7 +10,41 @@ const providers = { sandbox: sandboxProviders() }
 await using engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: builtInKinds(), providers })
 ${use}`
 
+const withStores = (use: string): string => `
+import { postgresStore } from "@kiln/adapter-postgres"
+import { type BetterSqliteDatabase, sqliteStore } from "@kiln/adapter-sqlite"
+import { createEngine, type EmbeddedEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import type { Transaction } from "kysely"
+import { z } from "zod"
+
+const mail = jobKind({ name: "mail", request: z.object({ to: z.string() }), run: async () => ({ output: { id: 1 } }) })
+const report = jobKind({ name: "report", request: z.object({}), run: async () => ({ output: { pages: 2 } }) })
+const oneOf = process.argv.length > 2 ? postgresStore({ url: "postgres://" }) : sqliteStore({ path: "jobs.db" })
+${use}`
+
 const right = {
+  storeOfTheEnvironment: withStores(`
+const engine = await createEngine({ store: oneOf, kinds: [mail] })
+await engine.submit("mail", { to: "ada" })
+const any: EmbeddedEngine<typeof mail> = engine
+const worker: StoreAdapter = oneOf
+console.log(any, await createEngine({ store: worker, kinds: [mail] }))`),
+  transactionOfEachStore: withStores(`
+declare const transaction: Transaction<{}>
+declare const database: BetterSqliteDatabase
+const either = await createEngine({ store: oneOf, kinds: [mail] })
+await either.submit("mail", { to: "ada" }, { transaction })
+const sqlite = await createEngine({ store: sqliteStore({ path: "jobs.db" }), kinds: [mail] })
+sqlite.submitSync("mail", { to: "ada" }, { transaction: database })`),
+  finishedOfEachKind: withStores(`
+await createEngine({
+  store: oneOf,
+  kinds: [mail, report],
+  onFinished: ({ job }) => {
+    if (job.kind === "mail" && job.status === "done") console.log(job.output?.id satisfies number | undefined)
+    if (job.status === "failed") console.log(job.errorCode, job.finishedAt.getTime())
+  },
+})`),
   submit: withEngine(`await engine.submit("speech_synthesis", { input: "hello", voice: "nova" })`),
   priorities: withEngine(`
 const job = await engine.submit("speech_synthesis", { input: "hello" }, { priority: 5 })
@@ -48,6 +82,19 @@ const wrong = {
   uncheckedOutcome: [
     withEngine(`console.log((await engine.submitMany("speech_synthesis", []))[0]?.job.id)`),
     "possibly 'undefined'",
+  ],
+  transactionOfOneStore: [
+    withStores(`
+declare const database: BetterSqliteDatabase
+const engine = await createEngine({ store: oneOf, kinds: [mail] })
+await engine.submit("mail", { to: "ada" }, { transaction: database })`),
+    "'BetterSqliteDatabase' is not assignable",
+  ],
+  outputOfAnotherKind: [
+    withStores(`
+await createEngine({ store: oneOf, kinds: [mail, report], onFinished: ({ job }) => {
+  if (job.kind === "mail" && job.status === "done") console.log(job.output?.pages) } })`),
+    "'pages'",
   ],
   unknownField: [withEngine(`await engine.submit("image_generation", { prompt: "a kiln", sise: "big" })`), "'sise'"],
 } as const

@@ -1,7 +1,7 @@
 import { postgresStore } from "@kiln/adapter-postgres"
 import { fileBlobs } from "@kiln/adapter-blobs"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type StoreAdapter } from "@kiln/core"
+import { createEngine } from "@kiln/core"
 import { run, serve, until } from "@kiln/service-lab"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -27,9 +27,7 @@ describe.each(installations)("kinds in KILN_CONFIG on %s", (_name, open) => {
       const { directory } = installation
       const env = { ...installation.env, KILN_CONFIG: configPath }
       const url = installation.env["DATABASE_URL"]
-      const store = (
-        url === undefined ? sqliteStore({ path: join(directory, "kiln.db") }) : postgresStore({ url })
-      ) as StoreAdapter
+      const store = url === undefined ? sqliteStore({ path: join(directory, "kiln.db") }) : postgresStore({ url })
       await using program = await createEngine({
         store,
         blobs: fileBlobs({ directory: join(directory, "blobs") }),

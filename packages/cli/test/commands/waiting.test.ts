@@ -29,9 +29,7 @@ const translator = () => {
 
 const storeOf = ({ directory, env }: Installation): StoreAdapter => {
   const url = env["DATABASE_URL"]
-  return (
-    url === undefined ? sqliteStore({ path: join(directory, "kiln.db") }) : postgresStore({ url })
-  ) as StoreAdapter
+  return url === undefined ? sqliteStore({ path: join(directory, "kiln.db") }) : postgresStore({ url })
 }
 
 /** A program with kinds that the command line does not know. */

@@ -1,4 +1,4 @@
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -138,9 +138,8 @@ it.each([
     },
   })
   await using engine = await createEngine({
-    store: (database === null
-      ? sqliteStore({ path: join(directory.path, "kiln.db") })
-      : postgresStore({ url: database.url })) as StoreAdapter,
+    store:
+      database === null ? sqliteStore({ path: join(directory.path, "kiln.db") }) : postgresStore({ url: database.url }),
     blobs: memoryBlobs(),
     kinds: [whole, part, last],
     log: false,

@@ -1,4 +1,4 @@
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -43,9 +43,8 @@ it.each([
   using directory = temporaryDirectory()
   await using database = store === "postgres" ? await freshDatabase() : null
   await using engine = await createEngine({
-    store: (database === null
-      ? sqliteStore({ path: join(directory.path, "kiln.db") })
-      : postgresStore({ url: database.url })) as StoreAdapter,
+    store:
+      database === null ? sqliteStore({ path: join(directory.path, "kiln.db") }) : postgresStore({ url: database.url }),
     blobs: memoryBlobs(),
     kinds: [film, frame],
     settings: { concurrency },

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { builtInKinds, createEngine, type StoreAdapter } from "@kiln/core"
+import { builtInKinds, createEngine } from "@kiln/core"
 import { embeddedContext } from "@kiln/core/effect"
 import { JobDirectory } from "@kiln/core/ports"
 import { freshDatabase } from "@kiln/postgres-lab"
@@ -52,7 +52,7 @@ it.each(["sqlite", "postgres"])(
       await once(process, "exit")
     }
 
-    const adapter = (database === null ? sqliteStore({ path: place }) : postgresStore({ url: place })) as StoreAdapter
+    const adapter = database === null ? sqliteStore({ path: place }) : postgresStore({ url: place })
     await using engine = await createEngine({
       store: adapter,
       blobs: memoryBlobs(),

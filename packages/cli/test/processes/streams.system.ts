@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type JobChunk, type StoreAdapter } from "@kiln/core"
+import { createEngine, type JobChunk } from "@kiln/core"
 import { freshDatabase } from "@kiln/postgres-lab"
 import { temporaryDirectory } from "@kiln/service-lab"
 import { expect, it } from "vitest"
@@ -25,7 +25,7 @@ const opened = async (name: string) => {
   const store = database === undefined ? sqliteStore({ path: place }) : postgresStore({ url: place })
   return {
     place,
-    store: store as object as StoreAdapter,
+    store,
     [Symbol.asyncDispose]: async () => {
       await database?.dispose()
       directory[Symbol.dispose]()

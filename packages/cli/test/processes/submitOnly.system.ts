@@ -32,7 +32,7 @@ const opened = async (name: string) => {
 }
 
 const storeAt = (place: string): StoreAdapter =>
-  (place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })) as StoreAdapter
+  place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
 
 it.each(["memory", "SQLite", "Postgres"])(
   "a process that only submits ends by itself, and its job is durable (%s)",

@@ -58,8 +58,8 @@ export interface AttemptFailure {
 }
 
 /** The parts of an engine. */
-export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Working extends boolean> {
-  readonly store: StoreAdapter<Transaction, SyncTransaction>
+export interface EngineParts<K extends Kind, Store extends StoreAdapter, Working extends boolean> {
+  readonly store: Store
   /** Where files are stored. Only kinds with files or an upload need it, and the built-in ones. */
   readonly blobs?: BlobAdapter | undefined
   /** The job kinds of the engine: your own, and those of `builtInKinds()`. A program that only operates jobs passes `[]`. */
@@ -96,8 +96,11 @@ export interface EngineParts<K extends Kind, Transaction, SyncTransaction, Worki
    * Called at least once for each finished job of kinds that have no `onFinished` of their own, also after a crash. See
    * `OnFinished`. Processes that only submit need it too: a job gets the call if the engine that accepts it has one.
    */
-  readonly onFinished?: OnFinished<Extract<JobResult<NoInfer<K>>, { readonly finishedAt: Date }>>
+  readonly onFinished?: NoInfer<OnFinished<Ended<K>>>
 }
+
+/** One type for each kind, so that `kind` tells which output the job has. */
+type Ended<K extends Kind> = K extends Kind ? Extract<JobResult<K>, { readonly finishedAt: Date }> : never
 
 /** All of these providers. */
 type Whole<Refs extends ProviderRef> = { readonly [Ref in Refs as NameOf<Ref>]: AnyProvider<Ref> }
@@ -148,7 +151,6 @@ type BlobsOption<K extends Kind> = [WithFiles<K>] extends [never] ? unknown : { 
 /** The options of `createEngine`. */
 export type EngineOptions<
   K extends Kind = BuiltInKind,
-  Transaction = never,
-  SyncTransaction = never,
+  Store extends StoreAdapter = StoreAdapter,
   Working extends boolean = true,
-> = EngineParts<K, Transaction, SyncTransaction, Working> & BlobsOption<K> & ProvidersOption<K, Working>
+> = EngineParts<K, Store, Working> & BlobsOption<K> & ProvidersOption<K, Working>

@@ -6,11 +6,11 @@ import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Scope from "effect/Scope"
-import * as Tracer from "effect/Tracer"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { readSafely, requireSignal } from "../domain/givenValues.ts"
+import { readSafely } from "../domain/givenValues.ts"
+import { type Calls, makeCalls } from "./Calls.ts"
 import { fieldOf } from "../providers/checks.ts"
 import { EngineClosed, isError, requireNumber, requireOptions, StoreUnavailable } from "../domain/index.ts"
 import { CallerSpan } from "../engine/spans.ts"
@@ -34,6 +34,7 @@ import {
 import { InstalledKinds } from "../kinds/installedKinds.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
+import type { StoreAdapter } from "../ports/adapters.ts"
 import {
   type BlobStore,
   type DeliveryStore,
@@ -119,7 +120,7 @@ export interface EmbeddedInside {
 
 /** The parts of an engine, with all defaults applied. */
 export interface Assembly
-  extends Pick<EngineParts<Kind, unknown, unknown, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
+  extends Pick<EngineParts<Kind, StoreAdapter, boolean>, "store" | "blobs" | "probe" | "log">, EmbeddedInside {
   readonly kinds: ReadonlyArray<JobKind>
   readonly providers: { readonly sandbox: ProviderSet; readonly live: ProviderSet }
   readonly settings: EngineSettings
@@ -208,19 +209,13 @@ const layerLog = (log: false | ((entry: LogEntry) => void) | undefined): Layer.L
   ])
 }
 
-/** Runs an operation as a promise that rejects with the error it fails with. Aborting the signal interrupts it. */
-type Run = <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>, signal?: AbortSignal) => Promise<A>
-
 /** Runs the operations of an embedded engine, and starts and stops it. */
-export interface EngineRuntime {
+export interface EngineRuntime extends Omit<Calls<EmbeddedServices>, "settled"> {
   readonly context: EmbeddedContext
   /** Closes when the worker has stopped, before the stores: for what must hear of the jobs that end meanwhile. */
   readonly untilIdle: Scope.Scope
-  readonly run: Run
   /** Keeps the process alive while calls are in progress or the worker runs. */
   readonly keepAlive: KeepAlive
-  /** Runs an operation that never waits. Throws the error it fails with. */
-  readonly runSync: <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>) => A
   /** Aborted when the engine begins to close. */
   readonly closed: AbortSignal
   /** Aborted when the engine has stopped. */
@@ -272,25 +267,6 @@ const drainLimits = (options: DrainOptions, working: boolean): DrainOptions => {
   return options
 }
 
-const throwIfAborted = (signal: AbortSignal | undefined): void => {
-  requireSignal("signal", signal)
-  signal?.throwIfAborted()
-}
-
-const settled = <A, E>(exit: Exit.Exit<A, E>, signal?: AbortSignal): A => {
-  if (Exit.isSuccess(exit)) return exit.value
-  if (Cause.hasInterruptsOnly(exit.cause)) signal?.throwIfAborted()
-  throw Cause.squash(exit.cause)
-}
-
-/** Makes the caller's active span the parent of spans. */
-const tracedBy =
-  (callerSpan: Context.Service.Shape<typeof CallerSpan>) =>
-  <A, E>(effect: Effect.Effect<A, E, EmbeddedServices>): Effect.Effect<A, E, EmbeddedServices> => {
-    const span = callerSpan?.()
-    return span === undefined ? effect : Effect.provideService(effect, Tracer.ParentSpan, span)
-  }
-
 /** Runs these in order. The failure of one does not prevent the next one; the first is thrown at the end. */
 const runAll = async (ends: ReadonlyArray<() => Promise<unknown>>): Promise<void> => {
   const failures: Array<unknown> = []
@@ -321,13 +297,11 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
   let stopping: Promise<void> | undefined
   let draining: Promise<Drained> | undefined
 
-  const traced = tracedBy(Context.get(context, CallerSpan))
-  const run: Run = async (effect, signal) => {
-    throwIfAborted(signal)
-    closing.signal.throwIfAborted()
-    const either = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
-    return settled(await keepAlive.while(runtime.runPromiseExit(traced(effect), { signal: either })), either)
-  }
+  const calls = makeCalls(runtime, keepAlive, Context.get(context, CallerSpan), {
+    closing: closing.signal,
+    ended: ended.signal,
+  })
+  const { accept, accepting, run, runSync } = calls
   const close = async () => {
     closing.abort(new EngineClosed())
     await starting?.catch(() => undefined)
@@ -336,17 +310,16 @@ export const openRuntime = async (assembly: Assembly, working: boolean): Promise
     const scopes = [attached, workerScope, untilIdle].map(
       (scope) => () => runtime.runPromise(Scope.close(scope, Exit.void)),
     )
-    await runAll([...scopes, () => runtime.dispose()])
+    await runAll([...scopes, calls.settled, () => runtime.dispose()])
   }
   return {
     context: Context.add(context, Scope.Scope, attached),
     untilIdle,
     run,
+    accept,
+    accepting,
     keepAlive,
-    runSync: (effect) => {
-      closing.signal.throwIfAborted()
-      return settled(runtime.runSyncExit(traced(effect)))
-    },
+    runSync,
     closed: closing.signal,
     ended: ended.signal,
     schedulesChanged: () => void Effect.runSync(schedulesChanged.release),

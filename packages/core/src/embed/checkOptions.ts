@@ -15,6 +15,7 @@ import type { JobKind } from "../kinds/JobKind.ts"
 import { portsOf } from "../kinds/installedKinds.ts"
 import type { JobEventType } from "../engine/JobEvent.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
+import type { StoreAdapter } from "../ports/adapters.ts"
 import type { AbortOption, ProjectOption } from "./CallOptions.ts"
 import type { DrainOptions, EmbeddedEngine, Submission, SubmitOptions, WaitOptions } from "./EmbeddedEngine.ts"
 import type { FollowUpOptions } from "./AttemptTypes.ts"
@@ -34,7 +35,7 @@ import type { RunNowOptions, ScheduleOptions } from "./ScheduleVerbs.ts"
 // The options of each call, checked at run time for JavaScript programs and for spreads that hide names from the compiler.
 
 const engineOptions: OptionNames<
-  EngineParts<Kind, never, never, boolean> & { readonly providers?: ModeProviders<object> }
+  EngineParts<Kind, StoreAdapter, boolean> & { readonly providers?: ModeProviders<object> }
 > = {
   store: true,
   blobs: true,

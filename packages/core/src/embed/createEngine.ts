@@ -2,6 +2,7 @@ import { inProgramContext } from "../engine/programContext.ts"
 import type { BuiltInKind } from "./jobKind.ts"
 import type { EmbeddedEngine } from "./EmbeddedEngine.ts"
 import type { EngineOptions } from "./EngineOptions.ts"
+import type { StoreAdapter, SyncTransactionOf, TransactionOf } from "../ports/adapters.ts"
 // Imported from its own file, because the declarations of this entry point contain no Effect types.
 import type { Kind } from "../kinds/KindDefinition.ts"
 
@@ -11,15 +12,14 @@ import type { Kind } from "../kinds/KindDefinition.ts"
  */
 export const createEngine = async <
   K extends Kind = BuiltInKind,
-  Transaction = never,
-  SyncTransaction = never,
+  Store extends StoreAdapter = StoreAdapter,
   const Working extends boolean = true,
 >(
-  options: EngineOptions<K, Transaction, SyncTransaction, Working>,
-): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
+  options: EngineOptions<K, Store, Working>,
+): Promise<EmbeddedEngine<K, TransactionOf<Store>, SyncTransactionOf<Store>>> => {
   // Loaded here, because it takes several times as long to load as everything else: a program that only defines kinds,
   // or creates its engine on the first request, does not wait for it.
   const { openEmbedded } = await import("./openEmbedded.ts")
   // Created in a request, an engine must not keep what belongs to that.
-  return inProgramContext(() => openEmbedded(options))
+  return inProgramContext(() => openEmbedded<K, TransactionOf<Store>, SyncTransactionOf<Store>, Working>(options))
 }

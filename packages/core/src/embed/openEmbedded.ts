@@ -8,7 +8,7 @@ import { outsideOfCallers } from "../engine/spans.ts"
 import type { JobKind } from "../kinds/JobKind.ts"
 import type { Kind } from "../kinds/KindDefinition.ts"
 import { portsOf, switchesOf } from "../kinds/installedKinds.ts"
-import { insideOf, type TelemetryAdapter } from "../ports/adapters.ts"
+import { insideOf, type StoreAdapter, type TelemetryAdapter } from "../ports/adapters.ts"
 import { servedBy } from "../worker/claiming/conditions.ts"
 import { ownKind } from "./ownKind.ts"
 import { checkBatches, checkEngineOptions, checkLimits, checkProviders } from "./checkOptions.ts"
@@ -80,7 +80,7 @@ export const openEmbedded = async <
   SyncTransaction = never,
   const Working extends boolean = true,
 >(
-  options: EngineOptions<K, Transaction, SyncTransaction, Working>,
+  options: EngineOptions<K, StoreAdapter, Working>,
   inside: EmbeddedOverrides = {},
 ): Promise<EmbeddedEngine<K, Transaction, SyncTransaction>> => {
   checkEngineOptions(options)

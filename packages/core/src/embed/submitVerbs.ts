@@ -76,7 +76,7 @@ const inSyncSpan = <A>(
 
 /** The verbs that accept jobs. */
 export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
-  { closed, context, run, runSync }: EngineRuntime,
+  { accept, accepting, closed, context, run, runSync }: EngineRuntime,
   defaultMode: JobMode,
   capture: (() => Json | undefined) | undefined,
 ): Verbs<K, Transaction, SyncTransaction> => {
@@ -88,12 +88,15 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
   const outcomeOf = (outcome: JobOutcomes[number]) => shownOutcome(outcome, engine)
   /** Accepts a job without a fiber. */
   const accepted = async (asked: JobRequest, signal: AbortSignal | undefined): Promise<AcceptedJob> => {
-    const exit = await new Promise<Parameters<SettleJob>[0]>((resolve) => {
+    const pushed = new Promise<Parameters<SettleJob>[0]>((resolve) => {
       engine.pushJob(asked, resolve)
     })
+    const exit = await accepting(pushed)
     signal?.throwIfAborted()
-    closed.throwIfAborted()
-    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+    if (Exit.isFailure(exit)) {
+      if (Cause.hasInterruptsOnly(exit.cause)) closed.throwIfAborted()
+      throw Cause.squash(exit.cause)
+    }
     // Made after the `await`, so that the stack of a refusal leads to the caller.
     return Result.getOrThrow(acceptedOf(exit.value))
   }
@@ -105,10 +108,10 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       signal?.throwIfAborted()
       closed.throwIfAborted()
       const asked = askedFor.one(kind, request, given)
-      if ("transaction" in given) return resultOf(await run(engine.createJobIn(transactionOf(given), asked), signal))
+      if ("transaction" in given) return resultOf(await accept(engine.createJobIn(transactionOf(given), asked), signal))
       if (hasTracer || asked.placement?.submitted?.after !== undefined) {
         const { grant, idempotencyKey, placement } = asked
-        return resultOf(await run(engine.createJob(grant, asked.kind, request, idempotencyKey, placement), signal))
+        return resultOf(await accept(engine.createJob(grant, asked.kind, request, idempotencyKey, placement), signal))
       }
       return resultOf(await accepted(asked, signal))
     },
@@ -116,8 +119,8 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       requireOptions("submitSync()", given, verbOptions.submitSync)
       closed.throwIfAborted()
       const asked = askedFor.one(kind, request, given)
-      const accept = (trace?: JobTrace) => engine.createJobInSync(given.transaction, asked, trace)
-      return resultOf(hasTracer ? inSyncSpan({ runSync }, "createJobInSync", accept) : accept())
+      const create = (trace?: JobTrace) => engine.createJobInSync(given.transaction, asked, trace)
+      return resultOf(hasTracer ? inSyncSpan({ runSync }, "createJobInSync", create) : create())
     },
     submitMany: async (kind, submissions, given = {}) => {
       requireOptions("submitMany()", given, verbOptions.submitMany)
@@ -128,14 +131,15 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       const asked = askedFor.many("submitMany()", kind, submissions)
       const outcomes =
         "transaction" in given ? engine.createJobsIn(transactionOf(given), asked) : engine.createJobs(asked)
+      // A long list is cut off by a stop, which would wait for it otherwise.
       return (await run(outcomes, signal)).map(outcomeOf)
     },
     submitManySync: (kind, submissions, given) => {
       requireOptions("submitManySync()", given, verbOptions.submitManySync)
       closed.throwIfAborted()
       const asked = askedFor.many("submitManySync()", kind, submissions)
-      const accept = (trace?: JobTrace) => engine.createJobsInSync(given.transaction, asked, trace)
-      return (hasTracer ? inSyncSpan({ runSync }, "createJobsInSync", accept) : accept()).map(outcomeOf)
+      const create = (trace?: JobTrace) => engine.createJobsInSync(given.transaction, asked, trace)
+      return (hasTracer ? inSyncSpan({ runSync }, "createJobsInSync", create) : create()).map(outcomeOf)
     },
   }
 }

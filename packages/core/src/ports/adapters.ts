@@ -3,10 +3,23 @@ const layer = Symbol.for("@kiln/core/ports/adapters/layer")
 
 /**
  * All record stores of one adapter. `Transaction` is the type it accepts as a caller's transaction, `never` if it accepts none.
+ * So every adapter is a `StoreAdapter`, whose engine takes no transactions.
  */
-export interface StoreAdapter<out Transaction = never, out SyncTransaction = never> {
-  readonly "~kiln/store": { readonly transaction?: Transaction; readonly syncTransaction?: SyncTransaction }
+export interface StoreAdapter<in Transaction = never, in SyncTransaction = never> {
+  readonly "~kiln/store": {
+    readonly transaction?: (transaction: Transaction) => void
+    readonly syncTransaction?: (transaction: SyncTransaction) => void
+  }
 }
+/**
+ * The transactions that a store accepts. Of a store that is one of several, as in `production ? postgresStore({ url }) :
+ * sqliteStore({ path })`, those that each of them accepts.
+ */
+export type TransactionOf<Store extends StoreAdapter> = Accepted<Store["~kiln/store"]["transaction"]>
+/** The same for the synchronous verbs. */
+export type SyncTransactionOf<Store extends StoreAdapter> = Accepted<Store["~kiln/store"]["syncTransaction"]>
+type Accepted<Take> = [NonNullable<Take>] extends [(transaction: infer Transaction) => void] ? Transaction : never
+
 /** A blob store. */
 export interface BlobAdapter {
   readonly "~kiln/blobs": true

@@ -38,7 +38,7 @@ const minute = 60_000
 const settings = { concurrency: 2, pollIntervalMs: 20, claimCheckIntervalMs: 50 } as const
 
 type Options = Partial<
-  Pick<EngineParts<Kind, object, object, boolean>, "autoStart" | "log" | "onFinished" | "settings" | "worker">
+  Pick<EngineParts<Kind, StoreAdapter, boolean>, "autoStart" | "log" | "onFinished" | "settings" | "worker">
 >
 
 const open = <K extends Kind>(kinds: ReadonlyArray<K>, options: Options = {}, store: StoreAdapter = memoryStore()) =>

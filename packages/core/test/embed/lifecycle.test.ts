@@ -5,6 +5,7 @@ import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { Effect, Layer } from "effect"
 import { describe, expect, it, vi } from "vitest"
 import { z } from "zod"
+import { everyStore } from "../support/everyStore.ts"
 import { storesWith } from "../support/faults.ts"
 import { openWith } from "./support.ts"
 
@@ -48,6 +49,19 @@ describe("the life of an engine", () => {
     })
     await Promise.all([engine.start(), engine.start()])
     expect(await engine.wait(job)).toMatchObject({ status: "done", output: { n: 1 } })
+  })
+
+  it.each(everyStore)("accepts the jobs of calls that began before it stops (%s)", async (_name, open) => {
+    await using opened = await open()
+    const client = await createEngine({ store: opened.store, kinds: [echo], worker: false, log: false })
+    const begin = () => Array.from({ length: 20 }, (_, n) => client.submit("echo", { n }))
+    const calls = begin()
+    // The statements of these are on their way, those of the others are not.
+    await new Promise(setImmediate)
+    calls.push(...begin())
+    await Promise.all([client.stop(), ...calls])
+    await expect(client.submit("echo", { n: 20 })).rejects.toMatchObject({ code: "engine_closed" })
+    for (const call of calls) expect(await call).toMatchObject({ kind: "echo", status: "queued" })
   })
 
   it("lets running jobs finish when it stops", async () => {

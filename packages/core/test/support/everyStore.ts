@@ -15,7 +15,7 @@ export interface DisposableStore extends AsyncDisposable {
 const sqlite = (): DisposableStore => {
   const directory = mkdtempSync(join(tmpdir(), "kiln-core-"))
   return {
-    store: sqliteStore({ path: join(directory, "jobs.db") }) as object as StoreAdapter,
+    store: sqliteStore({ path: join(directory, "jobs.db") }),
     [Symbol.asyncDispose]: async () => rmSync(directory, { recursive: true, force: true }),
   }
 }
@@ -23,7 +23,7 @@ const sqlite = (): DisposableStore => {
 const postgres = async (): Promise<DisposableStore> => {
   const database = await freshDatabase()
   return {
-    store: postgresStore({ url: database.url }) as object as StoreAdapter,
+    store: postgresStore({ url: database.url }),
     [Symbol.asyncDispose]: () => database.dispose(),
   }
 }

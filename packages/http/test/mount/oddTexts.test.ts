@@ -42,7 +42,7 @@ const transcribing = jobKind({
   run: async () => ({ output: {} }),
 })
 
-const opened = (store: StoreAdapter<unknown, unknown>, told: Array<LogEntry>) =>
+const opened = (store: StoreAdapter, told: Array<LogEntry>) =>
   createEngine({
     store,
     blobs: memoryBlobs(),

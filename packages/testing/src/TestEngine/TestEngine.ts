@@ -25,8 +25,8 @@ import type { TimeSpan } from "./TimeSpan.ts"
 /**
  * When jobs run.
  *
- * - `inline`: `submit` resolves with the finished job. Time advances automatically between its attempts, while a fake hangs or is
- *   late, and until a delayed job may begin.
+ * - `inline`: `submit` and `submitMany` resolve with finished jobs. Time advances automatically between attempts, while a fake hangs
+ *   or is late, and until a delayed job may begin.
  * - `manual`: jobs run only in `runNext` and `drain`, and time advances only with `advance`.
  * - `live`: a worker runs jobs in real time, as in production.
  */

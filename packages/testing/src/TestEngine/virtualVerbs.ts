@@ -19,7 +19,10 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
 }
 
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
-type Inline<K extends Kind> = Pick<EmbeddedEngine<K, object, object>, "submit" | "submitAndWait" | "wait">
+type Inline<K extends Kind> = Pick<
+  EmbeddedEngine<K, object, object>,
+  "submit" | "submitMany" | "submitAndWait" | "wait"
+>
 
 /** Methods of an engine that does nothing on its own. */
 export const manualVerbs = <K extends Kind>(
@@ -62,7 +65,7 @@ export const manualVerbs = <K extends Kind>(
 
 /** Methods after which a job is finished. */
 export const inlineVerbs = <K extends Kind>(
-  { get, operator, submit, wait }: EmbeddedEngine<K, object, object>,
+  { get, operator, submit, submitMany, wait }: EmbeddedEngine<K, object, object>,
   { advance }: TimeTravel,
   { finish }: Runner,
 ): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
@@ -74,6 +77,14 @@ export const inlineVerbs = <K extends Kind>(
       await finish(job.id)
       const finished = await get(job)
       return (job.deduplicated === true ? { ...(finished as object), deduplicated: true } : finished) as typeof job
+    },
+    submitMany: async (kind, submissions, options) => {
+      const outcomes = await submitMany(kind, submissions, options)
+      if (options?.transaction !== undefined) return outcomes
+      for (const { job } of outcomes) if (job !== undefined) await finish(job.id)
+      return Promise.all(
+        outcomes.map(async (each) => (each.job === undefined ? each : { ...each, job: await get(each.job) })),
+      ) as Promise<typeof outcomes>
     },
     submitAndWait: async (kind, request, options = {}) => {
       const { submitting, waiting } = partsOfSubmitAndWait(options)

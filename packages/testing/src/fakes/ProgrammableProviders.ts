@@ -1,3 +1,4 @@
+import { requireOneOf } from "@kiln/core/domain"
 import {
   type AnswerOf,
   type NameOf,
@@ -114,8 +115,10 @@ const verbs = <Next>(
   return {
     answer: (fields) => does(answer(answerOf(fields))),
     answerLate: (delayMs, fields) => does(answerLate(delayMs, answerOf(fields))),
-    fail: (how = "provider_unavailable", { retryAfterMs } = {}) =>
-      does({ _tag: "Fail", failure: failures[how](retryAfterMs) }),
+    fail: (how = "provider_unavailable", { retryAfterMs } = {}) => {
+      requireOneOf("failure", how, Object.keys(failures))
+      return does({ _tag: "Fail", failure: failures[how](retryAfterMs) })
+    },
     hang: () => does(hang),
     malformed: (value) => does(malformed(value)),
   }

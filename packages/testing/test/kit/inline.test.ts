@@ -15,6 +15,25 @@ describe("an inline test engine", () => {
     expect([kiln.now(), job.finishedAt]).toEqual([new Date(start), new Date(start)])
   })
 
+  it("runs the jobs of submitMany before it resolves, each with its own outcome", async () => {
+    await using kiln = await testEngine()
+    kiln.providers.speech.fail("content_rejected")
+    const inputs = ["rejected", "", "spoken", "spoken"]
+    const outcomes = await kiln.submitMany(
+      "speech_synthesis",
+      inputs.map((input) => ({ request: { input }, ...(input !== "" && { idempotencyKey: input }) })),
+    )
+    expect(outcomes.map(({ error, job }) => error?.code ?? job?.status)).toEqual([
+      "failed",
+      "invalid_request",
+      "done",
+      "done",
+    ])
+    expect(outcomes.map(({ replayed }) => replayed)).toEqual([false, undefined, false, true])
+    expect(outcomes[3]?.job?.id).toBe(outcomes[2]?.job?.id)
+    expect(kiln.providers.speech.calls).toHaveLength(2)
+  })
+
   it("retries with backoff in virtual time, identically in every run", async () => {
     await using kiln = await testEngine()
     kiln.providers.speech.fail().fail()

@@ -16,6 +16,17 @@ it.each([
   expect(await kiln.submit("speech_synthesis", speak)).toMatchObject({ status: "failed", errorCode: how, attempts })
 })
 
+it("fakes refuse an unknown failure, and name those they know", async () => {
+  await using kiln = await testEngine()
+  const { speech } = kiln.providers
+  expect(() => speech.fail("provider_rejcted" as "quota")).toThrow(
+    new TypeError('unknown failure "provider_rejcted"; did you mean "provider_rejected"?'),
+  )
+  expect(() => Reflect.apply(speech.always.fail, undefined, [{ retryAfterMs: 5 }])).toThrow(
+    "must be one of provider_unavailable",
+  )
+})
+
 it.each(["configuration", "quota"] as const)("fakes break: %s", async (how) => {
   await using kiln = await testEngine({ mode: "manual" })
   kiln.providers.speech.fail(how)

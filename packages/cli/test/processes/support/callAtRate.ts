@@ -1,5 +1,5 @@
 import { appendFileSync } from "node:fs"
-import { createEngine, jobKind, providerPort, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind, providerPort } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { memoryBlobs } from "@kiln/testing"
@@ -11,9 +11,7 @@ import * as Schema from "effect/Schema"
  */
 
 const [place = "", file = "", jobs = "0", from = "0"] = process.argv.slice(2)
-const store = (
-  place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
-) as StoreAdapter
+const store = place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
 
 const echo = providerPort({
   name: "echo",

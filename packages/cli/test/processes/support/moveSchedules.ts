@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises"
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { memoryBlobs } from "@kiln/testing"
@@ -8,9 +8,7 @@ import * as Schema from "effect/Schema"
 /** Runs schedules that tick every second, and moves them from project to project, until it is killed. */
 
 const [place = "", count = "0"] = process.argv.slice(2)
-const store = (
-  place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
-) as StoreAdapter
+const store = place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
 const report = jobKind({
   name: "report",
   request: Schema.Struct({ n: Schema.Number }),

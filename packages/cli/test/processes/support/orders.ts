@@ -1,5 +1,5 @@
 import { setTimeout } from "node:timers/promises"
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { memoryBlobs } from "@kiln/testing"
@@ -34,9 +34,7 @@ const order = jobKind({
 /** Opens an engine of orders. Its leases end soon after a kill, and no number of kills ends a job. */
 export const openOrders = (place: string, worker: boolean) =>
   createEngine({
-    store: (place.startsWith("postgres")
-      ? postgresStore({ url: place })
-      : sqliteStore({ path: place })) as StoreAdapter,
+    store: place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place }),
     blobs: memoryBlobs(),
     kinds: [order, mail],
     mode: "live",

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline"
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
@@ -12,9 +12,8 @@ import * as Schema from "effect/Schema"
 
 const [place = "", seconds = "", submits = "", ...rates] = process.argv.slice(2)
 const isPostgres = place.startsWith("postgres")
-const store = (
+const store =
   place === "memory" ? memoryStore() : isPostgres ? postgresStore({ url: place }) : sqliteStore({ path: place })
-) as StoreAdapter
 
 const starts: Record<string, Array<number>> = {}
 const kinds = rates.map((rate) => {

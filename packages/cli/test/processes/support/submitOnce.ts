@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 /** Does one thing with an engine without a worker, and ends without stopping it. */
 
 const [place = "", what = ""] = process.argv.slice(2)
-const storeAt = (): object => {
+const storeAt = (): StoreAdapter => {
   if (place === "memory") return memoryStore()
   return place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
 }
@@ -16,7 +16,7 @@ const report = jobKind({
   request: Schema.Struct({ n: Schema.Number }),
   run: async () => ({ output: {} }),
 })
-const engine = await createEngine({ store: storeAt() as StoreAdapter, kinds: [report], worker: false })
+const engine = await createEngine({ store: storeAt(), kinds: [report], worker: false })
 const job = await engine.submit("report", { n: 1 })
 const print = (text: string) => process.stdout.write(`${text}\n`)
 if (what === "submit") print(job.id)

@@ -1,4 +1,4 @@
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
 import { memoryBlobs } from "@kiln/testing"
@@ -7,9 +7,7 @@ import * as Schema from "effect/Schema"
 /** Submits the same job 25 times at once, whenever a line arrives, and prints the ids it got with how many were made for it. */
 
 const [place = ""] = process.argv.slice(2)
-const store = (
-  place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
-) as StoreAdapter
+const store = place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
 const report = jobKind({
   name: "report",
   request: Schema.Struct({ n: Schema.Number }),

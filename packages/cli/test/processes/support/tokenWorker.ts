@@ -1,10 +1,10 @@
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, type StoreAdapter } from "@kiln/core"
+import { createEngine } from "@kiln/core"
 import { tokens } from "./tokens.ts"
 
 /** Runs jobs until it is killed. */
 const [place = ""] = process.argv.slice(2)
 const store = place.startsWith("postgres") ? postgresStore({ url: place }) : sqliteStore({ path: place })
-await createEngine({ store: store as object as StoreAdapter, kinds: [tokens], settings: { leaseDurationMs: 1_000 } })
+await createEngine({ store, kinds: [tokens], settings: { leaseDurationMs: 1_000 } })
 process.stdout.write("ready\n")

@@ -1,6 +1,6 @@
 import { postgresStore } from "@kiln/adapter-postgres"
 import { sqliteStore } from "@kiln/adapter-sqlite"
-import { createEngine, jobKind, type StoreAdapter } from "@kiln/core"
+import { createEngine, jobKind } from "@kiln/core"
 import { z } from "zod"
 
 /** Runs until all jobs have ended, and then writes what became of them. A job may kill this process in the middle of its batch. */
@@ -20,7 +20,7 @@ const embed = jobKind({
 })
 
 await using engine = await createEngine({
-  store: store as object as StoreAdapter,
+  store,
   kinds: [embed],
   log: false,
   settings: { concurrency: 4, pollIntervalMs: 50, idlePollIntervalMs: 100, leaseDurationMs: 1_000 },
