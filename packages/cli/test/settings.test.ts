@@ -303,7 +303,11 @@ describe("settings", () => {
     ],
     ["KILN_UPLOAD_CAP", ["-1", "none", "2GiB", "200,", "200,2GB", "200;2GiB", "1,2,3", "1.5"], "such as 200,2GiB"],
     ["KILN_DATA_RETENTION", ["30", "1w", "0d", "1.5d", "30 d"], "duration like 90d"],
-    ["KILN_DATA_RETENTION", ["36501d", "99999999d", "99999999999d", `${"9".repeat(400)}s`], "at most 36500d, or 0 to keep"],
+    [
+      "KILN_DATA_RETENTION",
+      ["36501d", "99999999d", "99999999999d", `${"9".repeat(400)}s`],
+      "at most 36500d, or 0 to keep",
+    ],
     ["KILN_JOB_RETENTION", ["never"], "or 0 to keep"],
     ["KILN_ORPHAN_GRACE", ["1s", "59s"], "at least 1m"],
     ["KILN_ORPHAN_GRACE", ["0", "soon"], "duration like 90d"],

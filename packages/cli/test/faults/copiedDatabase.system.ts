@@ -21,7 +21,10 @@ const expectAllServed = async (service: Service, ids: ReadonlyArray<string>): Pr
 /** Sweeps at once, where the default waits for minutes. */
 const quickSweeps = (directory: string): string => {
   const path = join(directory, "quick.config.mjs")
-  writeFileSync(path, "export default { engine: { orphanIntervalMs: 1500, orphanGraceMs: 1000, pruneIntervalMs: 500 } }\n")
+  writeFileSync(
+    path,
+    "export default { engine: { orphanIntervalMs: 1500, orphanGraceMs: 1000, pruneIntervalMs: 500 } }\n",
+  )
   return path
 }
 

@@ -94,7 +94,9 @@ describe("the management server", () => {
     withServer({}, async ({ ask }) => {
       for (const path of ["/metrics", "/healthz", "/readyz", "/x"]) {
         const idOf = async (given?: string) =>
-          (await ask(path, given === undefined ? {} : { headers: { "x-request-id": given } })).headers.get("x-request-id")
+          (await ask(path, given === undefined ? {} : { headers: { "x-request-id": given } })).headers.get(
+            "x-request-id",
+          )
         expect(await idOf(), path).toMatch(/^req_/)
         expect(await idOf("undefine d"), path).toMatch(/^req_/)
         expect(await idOf("a-caller.1"), path).toBe("a-caller.1")
