@@ -4,7 +4,7 @@ import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { buildPackages, buildPrograms, installPeers, removeOldBuilds } from "./build.ts"
 import { type Measured, measure } from "./measure.ts"
-import { readOptions } from "./options.ts"
+import { readOptions, usage } from "./options.ts"
 import { Places } from "./places.ts"
 import { Figures } from "./report/figures.ts"
 import { describeMachine } from "./report/machine.ts"
@@ -18,7 +18,19 @@ import { queueWorkloads } from "./workloads/queues.ts"
 import { speechWorkloads } from "./workloads/speech.ts"
 import type { Bench } from "./workloads/Workload.ts"
 
-const options = readOptions(process.argv.slice(2))
+const optionsOrExit = () => {
+  try {
+    const given = readOptions(process.argv.slice(2))
+    if (given !== undefined) return given
+    console.log(usage)
+    return process.exit(0)
+  } catch (error) {
+    console.error(`bench: ${error instanceof Error ? error.message : String(error)}; see --help`)
+    return process.exit(2)
+  }
+}
+
+const options = optionsOrExit()
 const repository = join(import.meta.dirname, "..")
 const startedAt = performance.now()
 
