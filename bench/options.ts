@@ -19,17 +19,38 @@ export interface BenchOptions {
   readonly write: boolean
 }
 
+/** The text of `--help`; docs/benchmarks.md explains the options. */
+export const usage = `usage: npx -y pnpm@12 bench [options]
+
+  --quick             one round of smaller counts
+  --only REGEX        workloads by id, such as sqlite/create-32
+  --engines REGEX     engines by name; kiln is always measured
+  --rounds N          rounds, default 3
+  --base DIRECTORY    another checkout of kiln, measured in the same rounds
+  --long              includes drains beside a million finished jobs
+  --json FILE         writes every figure of every round
+  --write             writes docs/benchmarks.md and its plots`
+
+const matching = (option: string, text: string): RegExp => {
+  try {
+    return new RegExp(text)
+  } catch (error) {
+    throw new Error(`--${option} must be a regular expression, got ${text}`, { cause: error })
+  }
+}
+
 const positive = (text: string): number => {
   const count = Number(text)
   if (!Number.isInteger(count) || count < 1) throw new Error(`--rounds must be a positive integer, got ${text}`)
   return count
 }
 
-/** Reads the command line. Throws for options that do not exist. */
-export const readOptions = (args: ReadonlyArray<string>): BenchOptions => {
+/** Reads the command line; `undefined` for `--help`. Throws for options that do not exist. */
+export const readOptions = (args: ReadonlyArray<string>): BenchOptions | undefined => {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      help: { type: "boolean", short: "h", default: false },
       quick: { type: "boolean", default: false },
       long: { type: "boolean", default: false },
       only: { type: "string", default: "" },
@@ -40,11 +61,12 @@ export const readOptions = (args: ReadonlyArray<string>): BenchOptions => {
       write: { type: "boolean", default: false },
     },
   })
+  if (values.help) return undefined
   return {
     quick: values.quick,
     long: values.long,
-    only: new RegExp(values.only),
-    engines: new RegExp(values.engines),
+    only: matching("only", values.only),
+    engines: matching("engines", values.engines),
     rounds: positive(values.rounds ?? (values.quick ? "1" : "3")),
     base: values.base === undefined ? undefined : resolve(values.base),
     json: values.json,

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { createServer } from "node:http"
@@ -6,7 +7,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { type Measured, measure, median } from "../bench/measure.ts"
-import { readOptions } from "../bench/options.ts"
+import { readOptions, usage } from "../bench/options.ts"
 import { Figures } from "../bench/report/figures.ts"
 import { writePage } from "../bench/report/page.ts"
 import { tableOf } from "../bench/report/table.ts"
@@ -171,8 +172,23 @@ describe("the bench", () => {
 
   it("refuses options that it does not know", () => {
     expect(readOptions(["--quick"])).toMatchObject({ quick: true, rounds: 1 })
-    expect(readOptions([]).rounds).toBe(3)
+    expect(readOptions([])?.rounds).toBe(3)
     expect(() => readOptions(["--fast"])).toThrow("--fast")
     expect(() => readOptions(["--rounds", "0"])).toThrow("--rounds must be a positive integer")
+    expect(() => readOptions(["--only", "("])).toThrow("--only must be a regular expression")
+  })
+
+  it("prints its options, and one line for an option that it does not know", () => {
+    const bench = (option: string) => {
+      const main = join(import.meta.dirname, "../bench/main.ts")
+      const run = spawnSync(process.execPath, ["--conditions=@kiln/source", main, option], { encoding: "utf8" })
+      return { exit: run.status, stdout: run.stdout, stderr: run.stderr }
+    }
+    expect(bench("--help")).toEqual({ exit: 0, stdout: `${usage}\n`, stderr: "" })
+    const page = readFileSync(join(import.meta.dirname, "../docs/benchmarks.md"), "utf8")
+    for (const [option] of page.matchAll(/(?<=^\| `)--\w+/gm)) expect(usage).toContain(option)
+    const refused = bench("--fast")
+    expect(refused).toMatchObject({ exit: 2, stdout: "" })
+    expect(refused.stderr).toMatch(/^bench: .*--fast.*\n$/)
   })
 })

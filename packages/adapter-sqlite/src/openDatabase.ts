@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs"
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import SqliteDatabase from "better-sqlite3"
 import * as Effect from "effect/Effect"
@@ -171,7 +171,7 @@ const makingRoom = <A>(reserve: Reserve, step: Effect.Effect<A, StoreUnavailable
  */
 const prepareFile = (path: string): void => {
   const directory = dirname(path)
-  const firstMade = mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const firstMade = makeDirectory(directory)
   if (firstMade !== undefined)
     for (let made = directory; made.length >= firstMade.length; made = dirname(made)) syncDirectory(dirname(made))
   try {
@@ -180,6 +180,22 @@ const prepareFile = (path: string): void => {
   } catch (error) {
     if (!(isError(error) && "code" in error && error.code === "EEXIST")) throw error
   }
+}
+
+/**
+ * Creates a directory that only this user may read, and those above it that are missing. Returns the first one that it created. The recursive
+ * `mkdirSync` of Node never returns where the system refuses a directory with ENOENT, such as in `/proc`.
+ */
+export const makeDirectory = (path: string): string | undefined => {
+  const parent = dirname(path)
+  const firstMade = parent === path || existsSync(parent) ? undefined : makeDirectory(parent)
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
+    return firstMade
+  }
+  return firstMade ?? path
 }
 
 const syncDirectory = (path: string): void => {

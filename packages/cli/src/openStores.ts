@@ -1,10 +1,10 @@
-import { accessSync, constants, mkdirSync } from "node:fs"
+import { accessSync, constants } from "node:fs"
 import { dirname } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
-import { SqliteStores } from "@kiln/adapter-sqlite"
+import { makeDirectory, SqliteStores } from "@kiln/adapter-sqlite"
 import { describeDiskProblem, type StoreUnavailable } from "@kiln/core/domain"
 import type {
   AuditLog,
@@ -45,7 +45,7 @@ export type Stores =
 export const prepareDirectory = (path: string): Effect.Effect<void, CommandFailed> =>
   Effect.try({
     try: () => {
-      mkdirSync(path, { recursive: true, mode: 0o700 })
+      makeDirectory(path)
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
     },
     catch: (cause) => {

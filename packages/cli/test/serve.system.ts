@@ -176,6 +176,22 @@ describe("a start that fails", () => {
     })
   })
 
+  it("says in one line that the system creates no directory there", async () => {
+    using data = temporaryDirectory()
+    const places = [
+      [{ KILN_DATA_DIR: "/proc/kiln/data" }, /^kiln: cannot write to the data directory .*KILN_DATA_DIR.*\n$/],
+      [{ KILN_DATA_DIR: data.path, KILN_BLOBS: "file:/proc/kiln" }, /^kiln: KILN_BLOBS: .*mkdir '\/proc\/kiln'\n$/],
+    ] as const
+    for (const [place, message] of places)
+      expect(await run(["serve"], { ...place, PORT: "0" })).toMatchObject({
+        exit: 1,
+        stdout: "",
+        stderr: expect.stringMatching(message),
+      })
+    const backup = await run(["backup", "/proc/kiln"], { KILN_DATA_DIR: data.path, KILN_BLOBS: `file:${data.path}` })
+    expect(backup).toMatchObject({ exit: 1, stderr: expect.stringMatching(/^kiln: .*mkdir '\/proc\/kiln'.*\n$/) })
+  })
+
   it.each([
     ["KILN_CONFIG", "export const providers = {}", "no default export"],
     ["KILN_CONFIG", "export default { providers: { speech: {}, video: {} }, voice: {} }", "providers.speech must be"],

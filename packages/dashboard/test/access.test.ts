@@ -126,6 +126,17 @@ describe("the API of operators", () => {
     expect((await resume({ authorization, origin: "https://evil.example" })).status).toBe(403)
   })
 
+  it("gives every response a request id, the caller's own if it is acceptable", async () => {
+    const { ask, tokens } = world
+    for (const target of ["/overview", "/nothing", "/admin/v1/openapi.json"]) {
+      const own = await ask(tokens.view, "GET", target, undefined, { "x-request-id": "a-caller.1" })
+      expect(own.headers.get("x-request-id"), target).toBe("a-caller.1")
+      expect(own.body.error?.request_id ?? "a-caller.1", target).toBe("a-caller.1")
+      const made = await ask(tokens.view, "GET", target, undefined, { "x-request-id": "short" })
+      expect(made.headers.get("x-request-id"), target).toMatch(/^req_/)
+    }
+  })
+
   it("responds to unknown paths, malformed input and defects in the envelope", async () => {
     const { tokens } = world
     for (const [method, target, code] of [

@@ -113,6 +113,19 @@ describe.each(["memory", "sqlite"] satisfies ReadonlyArray<StoreName>)("jobs in 
     expect((await view("/jobs?project=prj_bulk&status=queued")).body.jobs).toHaveLength(1)
   })
 
+  it("are counted and changed once each if a list names them twice", async () => {
+    const ids = (await submitWaiting(2, "twice")).map(({ id }) => id)
+    const named = { job_ids: [...ids, ...ids] }
+    expect((await operate("/bulk/cancel", { ...named, dry_run: true })).body).toMatchObject({ matched: 2 })
+    for (const verb of ["cancel", "retry"])
+      expect((await operate(`/bulk/${verb}`, { ...named, dry_run: false })).body).toMatchObject({
+        matched: 2,
+        changed: 2,
+        skipped: 0,
+        refused: [],
+      })
+  })
+
   it("are changed once each when two operators do it at the same time", async () => {
     const jobs = await submitWaiting(30, "both")
     const request = { filter: { project: "prj_both" }, dry_run: false }

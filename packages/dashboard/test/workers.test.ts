@@ -44,6 +44,20 @@ it("a worker that shuts down is shown as draining until its last job has ended",
   await stopped
 })
 
+it("a worker is named by its host and process id, if its program tells them", async () => {
+  const { kinds, limits } = { kinds: [], limits: { slots: 1, share: 0, perProject: 0 } }
+  const state = { version: null, draining: false, lastClaimAt: null, free: { live: 1, sandbox: 1 }, loopLagMs: null }
+  const published = (named: { readonly name?: string }) =>
+    workerFields({
+      workerId: "req_0",
+      liveKinds: [],
+      providers: [],
+      scope: { ...limits, kinds, forcedOff: [], state: { ...state, ...named } },
+    })
+  expect(published({ name: "web-1:42" })).toMatchObject({ name: "web-1:42", worker_id: "req_0" })
+  expect(published({}).name).toBeNull()
+})
+
 it("a deploy is the first sight of a version, but not of the one that was there first", () => {
   const minutes = [
     { at: 0, figures: {} },

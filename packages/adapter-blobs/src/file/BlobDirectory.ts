@@ -4,7 +4,15 @@ import { dirname, join, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import { BlobUnavailable, describeDiskProblem, DiskProblem, isBlobKey } from "@kiln/core/domain"
-import { DIRECTORY_MODE, DirectorySyncs, FILE_MODE, hasCode, SharedRuns, syncDirectory } from "./system.ts"
+import {
+  DIRECTORY_MODE,
+  DirectorySyncs,
+  FILE_MODE,
+  hasCode,
+  makeDirectory,
+  SharedRuns,
+  syncDirectory,
+} from "./system.ts"
 import { createHash } from "node:crypto"
 import type { BlobInfo } from "@kiln/core/ports"
 
@@ -34,7 +42,7 @@ export const openBlobDirectory = Effect.fnUntraced(function* (
   const temporary = join(base, "tmp")
   return yield* Effect.tryPromise({
     try: async () => {
-      const created = await mkdir(blobs, { recursive: true, mode: DIRECTORY_MODE })
+      const created = await makeDirectory(blobs)
       await mkdir(temporary, { recursive: true, mode: DIRECTORY_MODE })
       await syncUpwards(blobs, dirname(created ?? base))
       const root = await BlobRoot.open(blobs, base)

@@ -1,4 +1,4 @@
-import { fstatSync } from "node:fs"
+import { existsSync, fstatSync, statSync } from "node:fs"
 import { access, type FileHandle, mkdir, open, rename, rmdir } from "node:fs/promises"
 import { dirname } from "node:path"
 import { isError } from "@kiln/core/domain"
@@ -85,6 +85,22 @@ const made = (path: string): Promise<boolean> =>
       throw error
     },
   )
+
+/**
+ * Creates a directory, and those above it that are missing. Returns the first one that it created. The recursive `mkdir` of Node never
+ * returns where the system refuses a directory with ENOENT, such as in `/proc`.
+ */
+export const makeDirectory = async (path: string): Promise<string | undefined> => {
+  const parent = dirname(path)
+  const firstMade = parent === path || existsSync(parent) ? undefined : await makeDirectory(parent)
+  try {
+    await mkdir(path, { mode: DIRECTORY_MODE })
+  } catch (error) {
+    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
+    return firstMade
+  }
+  return firstMade ?? path
+}
 
 /** Removes empty directories from `path` up to `top` (exclusive), and makes the removal of their contents durable with `sync`. */
 export const removeEmptyDirectories = async (

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { makeDirectory } from "@kiln/adapter-sqlite"
 import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 import { generationsOf, isGenerationName } from "./backupMarker.ts"
 
@@ -121,7 +122,7 @@ export const findGeneration = Effect.fnUntraced(function* (directory: string, na
 export const beginGeneration = (directory: string, now: number): Effect.Effect<string, CommandFailed> =>
   onFiles(directory, () => {
     const root = generationsOf(directory)
-    mkdirSync(root, { recursive: true, mode: 0o700 })
+    makeDirectory(root)
     for (const name of namesIn(directory)) if (isPartialName(name)) rmSync(join(root, name), { recursive: true })
     const name = new Date(now).toISOString().replaceAll(/[-:.]/g, "")
     const path = join(root, `${name}${partial}`)

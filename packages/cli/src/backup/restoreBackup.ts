@@ -1,20 +1,10 @@
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs"
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { inspectSqlite, SqliteStores } from "@kiln/adapter-sqlite"
+import { inspectSqlite, makeDirectory, SqliteStores } from "@kiln/adapter-sqlite"
 import type { Job } from "@kiln/core/domain"
 import { JobDirectory, JobStore } from "@kiln/core/ports"
 import { failed } from "../CommandFailed.ts"
@@ -63,7 +53,7 @@ const prepareTarget = (directory: string, to: string, installation: string) =>
       // The unfinished database is last, because only with it may the rest be removed.
       for (const name of [...names.filter((other) => other !== unfinishedFile), unfinishedFile])
         rmSync(join(to, name), { recursive: true, force: true })
-      mkdirSync(to, { recursive: true, mode: 0o700 })
+      makeDirectory(to)
     })
   })
 

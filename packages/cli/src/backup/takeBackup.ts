@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { mkdirSync, rmSync, statSync } from "node:fs"
+import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Hex from "effect/encoding/Hex"
 import * as Stream from "effect/Stream"
 import { FileBlobStore } from "@kiln/adapter-blobs"
-import { holdLock, inspectSqlite, type SnapshotCounts, snapshotSqlite } from "@kiln/adapter-sqlite"
+import { holdLock, inspectSqlite, makeDirectory, type SnapshotCounts, snapshotSqlite } from "@kiln/adapter-sqlite"
 import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { fingerprintSecret } from "@kiln/core/effect"
 import { BlobStore, type StoreInspection } from "@kiln/core/ports"
@@ -140,7 +140,7 @@ const refuseOther = (directory: string, earlier: ReadonlyArray<Generation>, orig
 /** Backs up records and files into a directory, also while servers run. Earlier backups there are kept, and their files shared. */
 export const takeBackup = Effect.fnUntraced(function* (source: BackupSource, directory: string, keep: number) {
   yield* refuseOccupied(directory, source.ownDirectories)
-  yield* onFiles(directory, () => mkdirSync(directory, { recursive: true, mode: 0o700 }))
+  yield* onFiles(directory, () => makeDirectory(directory))
   yield* holdLock(join(directory, lockFile)).pipe(
     Effect.mapError((error) =>
       error._tag === "LockHeld"

@@ -15,11 +15,17 @@ const fixOf = (remedy: string | undefined): ReadonlyArray<string> =>
 
 const width = Math.max(...checkNames.map(({ length }) => length))
 
-/** Shows a check to people, in a line with its findings below it, and what to do. */
+/** Maximum number of findings of a check that people see; a damaged disk has thousands. */
+const mostShown = 20
+
+/** Shows a check to people, in a line with its first findings below it, and what to do. */
 export const checkLine = ({ findings, name, remedy, status, summary }: Check): string =>
   [
     `${words[status].padEnd(5)}  ${name.padEnd(width)}  ${summary}`,
-    ...findings.flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
+    ...findings.slice(0, mostShown).flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
+    ...(findings.length > mostShown
+      ? [`${indent}… the first ${mostShown} of ${findings.length}: kiln doctor --only ${name} --json has all of them`]
+      : []),
     ...fixOf(remedy),
   ].join("\n")
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { type Handle, sendResponse, toRequest } from "@kiln/dashboard/effect"
+import { type Handle, requestIdOf, sendResponse, toRequest } from "@kiln/dashboard/effect"
 import type { ReadinessReport } from "@kiln/http"
 import type { CommandFailed } from "../CommandFailed.ts"
 import type { ManagementPlace } from "../settings/management.ts"
@@ -92,6 +92,7 @@ const send = (response: ServerResponse, { body, headers = {}, status, type }: An
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
+    "x-request-id": requestIdOf(response.req.headers["x-request-id"]?.toString()),
   })
   response.end(response.req.method === "HEAD" ? undefined : body)
 }

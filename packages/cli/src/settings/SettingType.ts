@@ -59,7 +59,7 @@ const longest = 36_500 * 86_400_000
 
 /** Parses a duration like `90d`, `24h`, `30m` or `10s` into milliseconds. */
 export const duration: SettingType<number> = (text) => {
-  const [, digits = "", unit = ""] = /^([1-9][0-9]{0,9})([smhd])$/.exec(text) ?? []
+  const [, digits = "", unit = ""] = /^([1-9][0-9]*)([smhd])$/.exec(text) ?? []
   const milliseconds = Number(digits) * (millisecondsPer[unit] ?? NaN)
   if (Number.isNaN(milliseconds)) return broken("must be a duration like 90d, 24h, 30m or 10s")
   return milliseconds <= longest ? parsed(milliseconds) : broken("must be a duration of at most 36500d")
@@ -69,6 +69,17 @@ export const duration: SettingType<number> = (text) => {
 export const stopDelay: SettingType<number> = (text): ParsedSetting<number> => {
   const waits = text === "0" ? parsed(0) : duration(text)
   return waits.ok && waits.value <= 600_000 ? waits : broken("must be 0 or a duration up to 10m, like 5s")
+}
+
+/** The doctor reports a clock that is off by this much as a problem. */
+const shortestGraceMs = 60_000
+
+/** Parses the grace of a file without a record. Records protect files in progress, so a grace need not cover their time. */
+export const orphanGrace: SettingType<number> = (text) => {
+  const grace = duration(text)
+  return !grace.ok || grace.value >= shortestGraceMs
+    ? grace
+    : broken("must be a duration of at least 1m: the clocks of machines may differ by that much")
 }
 
 const durationOrZero =

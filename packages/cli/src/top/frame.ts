@@ -113,7 +113,9 @@ export const frame = (picture: Picture, columns: number): ReadonlyArray<string> 
     ...section("SPENDING", spending.map(spendingLine)),
     ...section(
       "WORKERS",
-      workers.map((worker) => `${worker.worker_id} ${worker.slots ?? "-"} slots ${worker.types.join(" ")}`),
+      workers.map(
+        (worker) => `${worker.name ?? worker.worker_id} ${worker.slots ?? "-"} slots ${worker.types.join(" ")}`,
+      ),
     ),
   ]
   return lines.map((line) => fitted(line, columns))

@@ -33,6 +33,13 @@ describe("kiln top", () => {
     expect(text).toContain(`only the last 2000 finished jobs are counted, since ${busy.recent.since}\n`)
     expect(text).not.toMatch(/\/H\b|1 H/)
 
+    const worker = { worker_id: "req_0", name: "web-1:42", slots: 4, live_types: [], types: ["speech_synthesis"] }
+    const served = { ...overview, workers: [worker, { ...worker, name: null }] }
+    expect(frame({ history, overview: served }, Infinity).slice(-2)).toEqual([
+      "  web-1:42 4 slots speech_synthesis",
+      "  req_0 4 slots speech_synthesis",
+    ])
+
     const at = Date.parse(overview.at) / 1_000
     const recorded = (age: number) => {
       const point = { at: at - age, ready: 0, running: 0, waiting: 0, oldest_ready_seconds: 0, done: 7, failed: 0 }

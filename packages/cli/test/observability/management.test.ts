@@ -90,6 +90,19 @@ describe("the management server", () => {
       expect([post.status, post.headers.get("allow")]).toEqual([405, "GET, HEAD"])
     }))
 
+  it("gives every response a request id, the caller's own if it is acceptable", () =>
+    withServer({}, async ({ ask }) => {
+      for (const path of ["/metrics", "/healthz", "/readyz", "/x"]) {
+        const idOf = async (given?: string) =>
+          (await ask(path, given === undefined ? {} : { headers: { "x-request-id": given } })).headers.get(
+            "x-request-id",
+          )
+        expect(await idOf(), path).toMatch(/^req_/)
+        expect(await idOf("undefine d"), path).toMatch(/^req_/)
+        expect(await idOf("a-caller.1"), path).toBe("a-caller.1")
+      }
+    }))
+
   it("reports a process that is not ready, and still that it is alive", () =>
     withServer({ status: "unavailable" }, async ({ ask }) => {
       const ready = await ask("/readyz")

@@ -24,14 +24,19 @@ export const cancelJob = Effect.fnUntraced(function* (jobId: string) {
       return yield* emitFailed([jobId])
     }
     case "AlreadyFinished": {
-      // A repeated call goes on with children that an earlier one left. A job that ended otherwise leaves them running, perhaps for its retry.
-      const [ended] = yield* (yield* JobDirectory).readJobs([jobId])
-      if (ended?.errorCode === "canceled_by_operator") yield* cancelChildren([jobId])
+      // A repeated call goes on with children that an earlier one left.
+      yield* cancelLeftChildren(jobId)
       return yield* Effect.fail(new JobFinished())
     }
     default:
       return yield* Effect.fail(new JobNotFound())
   }
+})
+
+/** Cancels the unfinished children of a job that was canceled. One that ended otherwise leaves them running, perhaps for its retry. */
+export const cancelLeftChildren = Effect.fnUntraced(function* (jobId: JobId) {
+  const [ended] = yield* (yield* JobDirectory).readJobs([jobId])
+  if (ended?.errorCode === "canceled_by_operator") yield* cancelChildren([jobId])
 })
 
 /** Cancels the unfinished children of these jobs, level by level. */

@@ -1,7 +1,7 @@
 import { jobKind } from "@kiln/core"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import { type Checkpoint, JobStore, storeAdapter } from "@kiln/core/ports"
-import { MemoryStores } from "@kiln/testing"
+import { MemoryStores, testEngine } from "@kiln/testing"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -162,5 +162,36 @@ describe("canceling a parent", () => {
     const codes = async () => (await engine.operator.list({ kind: "hanging" })).jobs.map(({ errorCode }) => errorCode)
     const canceled = "canceled_by_operator"
     await expect.poll(codes, patient).toEqual([canceled, canceled, canceled])
+  })
+
+  it("and its children run once each when all of them are retried, in whatever order", async () => {
+    const ran: Array<number> = []
+    const part = jobKind({
+      name: "part",
+      request: z.object({ n: z.int() }),
+      run: async ({ request: { n } }) => {
+        ran.push(n)
+        return { output: {} }
+      },
+    })
+    const whole = jobKind({
+      name: "whole",
+      request: z.object({}),
+      run: async ({ children }) => {
+        await children("parts", part, [{ n: 0 }, { n: 1 }])
+        return { output: {} }
+      },
+    })
+    await using kiln = await testEngine({ kinds: [whole, part], mode: "manual" })
+    for (const filters of [["whole", "part"], ["part", "whole"], [undefined]]) {
+      const first = await kiln.submit("whole", {})
+      await kiln.runNext()
+      await kiln.operator.cancel(first)
+      for (const kind of filters)
+        await kiln.operator.retryMany({ errorCode: "canceled_by_operator", ...(kind !== undefined && { kind }) })
+      await kiln.drain({ throughRetries: true })
+      expect(ran.splice(0).toSorted((one, other) => one - other)).toEqual([0, 1])
+    }
+    expect((await kiln.operator.list({ kind: "whole", status: "done" })).jobs).toHaveLength(3)
   })
 })

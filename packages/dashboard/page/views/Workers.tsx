@@ -33,7 +33,7 @@ export const WorkersView = ({ overview }: { readonly overview: ResultOf<"overvie
           {overview.workers.map((worker) => (
             <tr key={worker.worker_id}>
               <th scope="row" class="id" title={worker.worker_id}>
-                {shortId(worker.worker_id)}
+                {worker.name ?? shortId(worker.worker_id)}
               </th>
               <td>{worker.version ?? "–"}</td>
               <td>{worker.draining ? <Badge>draining</Badge> : <Badge>running</Badge>}</td>

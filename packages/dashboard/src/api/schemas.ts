@@ -94,6 +94,9 @@ const Provider = Struct({
 
 const Worker = Struct({
   worker_id: Text,
+  name: NullOr(Text).annotate({
+    description: "Its host and process id, such as `web-1:4242`; `null` if that is not told.",
+  }),
   slots: NullOr(Int),
   live_types: List(Text),
   types: List(Text),

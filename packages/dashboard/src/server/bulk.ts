@@ -42,8 +42,9 @@ const selectedBy = Effect.fnUntraced(function* (given: Given, verb: BulkVerb) {
 /** Counts or changes the selected jobs: those of a list, or a part of those that match a filter. */
 const bulk = <R>(given: Given, verb: BulkVerb, work: Work<R>) =>
   Effect.gen(function* () {
-    const ids = given.job_ids
-    if (ids !== undefined) {
+    if (given.job_ids !== undefined) {
+      // A job that is named twice is one job.
+      const ids = [...new Set(given.job_ids)]
       if (ids.length === 0) return yield* Effect.fail(refuse("empty_filter"))
       if (given.filter !== undefined || ids.length > mostNamed || !ids.every((id) => isId("job", id)))
         return yield* Effect.fail(refuse("invalid_request", `give up to ${mostNamed} job_ids, or a filter`))

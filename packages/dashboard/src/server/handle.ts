@@ -10,7 +10,7 @@ import { ApiError, refuse } from "./ApiError.ts"
 import type { Authorize, Incoming } from "./authorize.ts"
 import { type Caller, hasRole } from "./Caller.ts"
 import type { AdminServices, Handlers } from "./handlers.ts"
-import { errorResponse, json, newRequestId } from "./respond.ts"
+import { errorResponse, json } from "./respond.ts"
 
 /**
  * Returns whether a request that changes something comes from this page or from a program, and not from another site's page: its body
@@ -107,24 +107,30 @@ const admit = Effect.fnUntraced(function* (incoming: Incoming, path: string, aut
 
 type AnyHandler = (input: object, caller: Caller) => Effect.Effect<unknown, ApiError | StoreUnavailable, AdminServices>
 
-/** Responds to failures in the envelope of `/v1`. A defect is logged with the request id, and tells the caller nothing else. */
+/**
+ * Adds the request id to a response. Responds to failures in the envelope of `/v1`. A defect is logged with the request id, and tells the
+ * caller nothing else.
+ */
 export const responding = <R>(
   effect: Effect.Effect<Response, ApiError | StoreUnavailable, R>,
+  requestId: string,
 ): Effect.Effect<Response, never, R> =>
   Effect.flatMap(Effect.exit(effect), (exit) => {
-    if (Exit.isSuccess(exit)) return Effect.succeed(exit.value)
+    if (Exit.isSuccess(exit)) {
+      exit.value.headers.set("x-request-id", requestId)
+      return Effect.succeed(exit.value)
+    }
     const error = Cause.squash(exit.cause)
     if (error instanceof ApiError) {
       const headers =
         error.code === "missing_token" || error.code === "invalid_token"
           ? { "www-authenticate": 'Bearer realm="kiln operations"' }
           : undefined
-      return Effect.succeed(errorResponse(error.code, error.message, headers))
+      return Effect.succeed(errorResponse(error.code, error.message, headers, requestId))
     }
     if (Cause.hasInterruptsOnly(exit.cause)) return Effect.failCause(exit.cause as Cause.Cause<never>)
     if (typeof error === "object" && error !== null && Reflect.get(error, "_tag") === "StoreUnavailable")
-      return Effect.succeed(errorResponse("service_unavailable", undefined, { "retry-after": "5" }))
-    const requestId = newRequestId()
+      return Effect.succeed(errorResponse("service_unavailable", undefined, { "retry-after": "5" }, requestId))
     return Effect.as(
       Effect.logError(`the operator's API failed (${requestId})`, exit.cause),
       errorResponse("internal_error", undefined, undefined, requestId),

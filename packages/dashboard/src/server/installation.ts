@@ -78,6 +78,7 @@ export const providerFields = (workers: ReadonlyArray<PublishedWorker>): ResultO
 
 export const workerFields = ({ liveKinds, providers, scope, workerId }: PublishedWorker) => ({
   worker_id: workerId,
+  name: scope?.state?.name ?? null,
   slots: scope?.slots ?? null,
   live_types: liveKinds,
   types: scope?.kinds.map(({ kind }) => kind) ?? [],

@@ -8,7 +8,7 @@ import { hasRole } from "./Caller.ts"
 import { apiPrefix, handleApi, responding } from "./handle.ts"
 import { type AdminServices, type HandlerOptions, makeHandlers } from "./handlers.ts"
 import { servePage } from "./page.ts"
-import { json } from "./respond.ts"
+import { json, requestIdOf } from "./respond.ts"
 import { makeStream } from "./stream.ts"
 
 export interface DashboardParts extends HandlerOptions {
@@ -51,5 +51,8 @@ export const makeDashboard = (parts: DashboardParts): Effect.Effect<Handle, neve
       )
     }
     return (incoming, path) =>
-      Effect.provideContext(responding(answer(incoming, path)), Context.merge(Context.empty(), context))
+      Effect.provideContext(
+        responding(answer(incoming, path), requestIdOf(incoming.request.headers.get("x-request-id"))),
+        Context.merge(Context.empty(), context),
+      )
   })

@@ -6,8 +6,11 @@ const common = { "cache-control": "no-store", "x-content-type-options": "nosniff
 
 const ids = Effect.runSync(Effect.provide(IdGenerator, IdGenerator.layer))
 
-/** Returns an id of the form that `/v1` has. */
-export const newRequestId = (): string => ids.next("req")
+const accepted = /^[0-9A-Za-z][0-9A-Za-z._-]{6,126}[0-9A-Za-z]$/
+
+/** Returns the request id of a caller's `X-Request-Id`, by the rule of `/v1`: the caller's own, or a new one. */
+export const requestIdOf = (given: string | null | undefined): string =>
+  typeof given === "string" && accepted.test(given) ? given : ids.next("req")
 
 /** Returns a response with a JSON body. */
 export const json = (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response =>
@@ -21,7 +24,7 @@ export const errorResponse = (
   code: AdminErrorCode,
   message: string = adminErrors[code].message,
   headers: Readonly<Record<string, string>> = {},
-  requestId: string = newRequestId(),
+  requestId: string = requestIdOf(undefined),
 ): Response =>
   json(
     { error: { type: adminErrors[code].type, code, message, param: null, details: null, request_id: requestId } },

@@ -11,7 +11,7 @@ import { type FakeProviders, makeFakeProviders } from "../fakes/FakeProviders.ts
 import { programmable, type ProgrammableProviders } from "../fakes/ProgrammableProviders.ts"
 import { memoryBlobs } from "../memory/adapters.ts"
 import { checkTestOptions, portsIn } from "./checkTestOptions.ts"
-import { manualVerbs, inlineVerbs } from "./virtualVerbs.ts"
+import { inlineVerbs, manualVerbs, watchedVerbs } from "./virtualVerbs.ts"
 import { accessEngine } from "./EngineAccess.ts"
 import { makeTimeTravel } from "./TimeTravel.ts"
 import { openForLive, serveLiveForEver } from "./prepareLive.ts"
@@ -75,7 +75,8 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   const runner = makeRunner(context, inside, time, timeTravel, fakes, mode)
   Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner))
   const finish = mode === "inline" ? runner.finish : noWait
-  return Object.assign(engine, kit, manualVerbs(engine, time, timeTravel, runner, mode), transactional(finish))
+  const verbs = manualVerbs(engine, time, timeTravel, runner, mode)
+  return Object.assign(engine, kit, mode === "manual" ? watchedVerbs(engine, verbs) : verbs, transactional(finish))
 }
 
 const partsOf = <K extends Kind>(

@@ -113,4 +113,59 @@ export const inlineVerbs = <K extends Kind>(
   }
 }
 
+/** Read before a test can replace them. */
+const { clearInterval, setInterval } = globalThis
+const lookMs = 500
+/** Looks in a row that find nothing going on: 4 s of real time, less than the limit of a test in most runners. */
+const idleLooks = 8
+
+const nothingRuns = (jobId: string) =>
+  new Error(
+    `wait() would never end: in manual mode, jobs run only in runNext() and drain(), and ${jobId} has not finished; ` +
+      'call drain() before you await it, advance() the time if it is not due, or use the mode "inline"',
+  )
+
+/** Methods that wait for a job which the test runs meanwhile. Time stands still, so no timeout would end a wait for one that it does not run. */
+export const watchedVerbs = <K extends Kind>(
+  { submit, wait }: Pick<EmbeddedEngine<K, object, object>, "submit" | "wait">,
+  own: Own<K>,
+): Own<K> & Pick<Inline<K>, "submitAndWait" | "wait"> => {
+  let calls = 0
+  let running = 0
+  const noted = <A>(result: Promise<A>): Promise<A> => {
+    calls += 1
+    running += 1
+    return result.finally(() => (running -= 1))
+  }
+  const verbs: Pick<Inline<K>, "submitAndWait" | "wait"> = {
+    submitAndWait: async (kind, request, options = {}) => {
+      const { submitting, waiting } = partsOfSubmitAndWait(options)
+      return verbs.wait(await submit(kind, request, submitting), waiting)
+    },
+    wait: async (job, options = {}) => {
+      const idle = new AbortController()
+      let seen = calls
+      let looks = 0
+      const timer = setInterval(() => {
+        looks = running > 0 || seen !== calls ? 0 : looks + 1
+        seen = calls
+        if (looks >= idleLooks) idle.abort(nothingRuns(idOf(job)))
+      }, lookMs)
+      const { signal = idle.signal } = options
+      try {
+        return await wait(job, { ...options, signal: AbortSignal.any([signal, idle.signal]) })
+      } finally {
+        clearInterval(timer)
+      }
+    },
+  }
+  return {
+    ...own,
+    ...verbs,
+    advance: (span) => noted(own.advance(span)),
+    runNext: () => heard(noted(own.runNext())),
+    drain: ((options?: object) => heard(noted(own.drain(options)))) as Own<K>["drain"],
+  }
+}
+
 const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? job : job.id) as JobId

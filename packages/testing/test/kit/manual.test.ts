@@ -164,6 +164,37 @@ describe("a manual test engine", () => {
     expect(kiln.now()).toEqual(new Date("2026-02-03T05:05:06Z"))
     await expect(kiln.advance(-1)).rejects.toThrow('"-1" is not a duration')
   })
+
+  it("rejects a wait for a job that nothing runs, and says what to call", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    const job = await kiln.submit("speech_synthesis", { input: "Hello" })
+    const message = new RegExp(`${job.id} has not finished; call drain\\(\\) before you await it`)
+    await Promise.all([
+      expect(kiln.wait(job)).rejects.toThrow(message),
+      expect(kiln.wait(job, { timeoutMs: 1_000 })).rejects.toThrow(message),
+      expect(kiln.submitAndWait("speech_synthesis", { input: "Hello" })).rejects.toThrow("call drain()"),
+    ])
+    const waiting = kiln.wait(job)
+    await kiln.drain()
+    assertDone(await waiting)
+    await expect(
+      kiln.wait(await kiln.submit("speech_synthesis", { input: "a" }), { signal: AbortSignal.abort() }),
+    ).rejects.toThrow("aborted")
+  })
+
+  it("keeps a wait while an attempt runs, however long it takes", async () => {
+    const kinds = [
+      greeting(async (name) => {
+        await new Promise((resolve) => setTimeout(resolve, 6_000))
+        return name
+      }),
+    ]
+    await using kiln = await testEngine({ kinds, mode: "manual" })
+    const waiting = kiln.submitAndWait("greeting", { name: "Ada" })
+    await expect.poll(async () => (await kiln.submitted()).length).toBe(1)
+    await kiln.runNext()
+    assertDone(await waiting)
+  })
 })
 
 describe("a live test engine", () => {

@@ -4,7 +4,7 @@ import { authorize, isFinished, type Job, type JobStatus, submittedOf } from "..
 import { askedFingerprint } from "../../domain/JobMetadata.ts"
 import { childKey, foreignPauseMs, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { KindUnknown } from "../../domain/Errors.ts"
-import { cancelChildren } from "../../engine/cancelJob.ts"
+import { cancelLeftChildren } from "../../engine/cancelJob.ts"
 import { type Engine, type Fingerprint, type JobRequest, retriedBy } from "../../engine/index.ts"
 import { type AttemptError, AttemptFailed, AttemptParked, type Child } from "../../kinds/AttemptContext.ts"
 import type { JobKind } from "../../kinds/JobKind.ts"
@@ -131,11 +131,8 @@ export type ChildServices = Pick<AttemptServices, "engine" | "directory" | "fing
  * A parent that is canceled while it submits leaves children that its cancellation did not find. Cancels them in the background. If that
  * fails, each is canceled when it begins.
  */
-const cancelLeft = ({ context, directory, fork }: ChildServices, { id }: Job): void => {
-  const look = Effect.flatMap(directory.readJobs([id]), ([found]) =>
-    found?.errorCode === "canceled_by_operator" ? cancelChildren([id]) : Effect.void,
-  )
-  fork(Effect.provideContext(Effect.ignore(look), context))
+const cancelLeft = ({ context, fork }: ChildServices, { id }: Job): void => {
+  fork(Effect.provideContext(Effect.ignore(cancelLeftChildren(id)), context))
 }
 
 /** What a parent needs when it is parked. */
