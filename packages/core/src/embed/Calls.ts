@@ -69,11 +69,22 @@ export const makeCalls = <Services>(
     const either = eitherOf(end, signal)
     return settled(await keepAlive.while(runtime.runPromiseExit(traced(effect), { signal: either })), either)
   }
-  const inProgress = new Set<Promise<unknown>>()
-  const accepting: Calls<Services>["accepting"] = (call) => {
-    inProgress.add(call)
-    return call.finally(() => inProgress.delete(call))
+  let inProgress = 0
+  let whenSettled = (): void => undefined
+  const accepting: Calls<Services>["accepting"] = async (call) => {
+    inProgress += 1
+    try {
+      return await call
+    } finally {
+      inProgress -= 1
+      if (inProgress === 0) whenSettled()
+    }
   }
+  const allSettled = () =>
+    new Promise<void>((resolve) => {
+      whenSettled = resolve
+      if (inProgress === 0) resolve()
+    })
   return {
     run: (effect, signal) => runUntil(closing, effect, signal),
     accept: (effect, signal) => accepting(runUntil(ended, effect, signal)),
@@ -82,6 +93,6 @@ export const makeCalls = <Services>(
       closing.throwIfAborted()
       return settled(runtime.runSyncExit(traced(effect)))
     },
-    settled: () => Promise.race([Promise.allSettled(inProgress), aborted(ended)]),
+    settled: () => Promise.race([allSettled(), aborted(ended)]),
   }
 }
