@@ -22,7 +22,7 @@ const quickTests = [
   "packages/simulation/test/{batches,deliveries}.test.ts",
   `${coreTests}/{afterFailure,attemptRecord,bag,circuit,claimAhead,concurrencyLimits,createEngine,createJob,deadlines}.test.ts`,
   `${coreTests}/{fairness,filesInProgress,fingerprint,groupCommit,idling,joint*,kindVersions,lastChance,leaseWatch}.test.ts`,
-  `${coreTests}/{leftFibers,limitsWith,live,lostEnds,matchingJobs,openFile,outage,pacedSteps,pieceWriter,publicError,rates}.test.ts`,
+  `${coreTests}/{attemptOutcomes,leftFibers,limitsWith,live,lostEnds,matchingJobs,openFile,outage,pacedSteps,pieceWriter,publicError,rates}.test.ts`,
   `${coreTests}/{readUpload,receiveUpload,recovery,releasableBytes,shared*,spans,stepNames,sweepPace,tokenPortion}.test.ts`,
   `${coreTests}/{waitForJob,waitingClaims,wakeUp,worker,copies/lineage,faults/*}.test.ts`,
   `${coreTests}/providers/{asyncProviders,guard,pause,sandboxLimits,sharedRate}.test.ts`,
