@@ -32,6 +32,7 @@ const ran = (
       void all.push({ outcome, seconds: Math.round(durationMs / 1_000), charge }),
   }
   return Effect.gen(function* () {
+    yield* passTime("5 seconds")
     if (who.mode === "live") yield* open
     const { id } = yield* submitSpeech("a", who)
     const worker = yield* running
