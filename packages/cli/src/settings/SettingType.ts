@@ -71,17 +71,6 @@ export const stopDelay: SettingType<number> = (text): ParsedSetting<number> => {
   return waits.ok && waits.value <= 600_000 ? waits : broken("must be 0 or a duration up to 10m, like 5s")
 }
 
-/** The doctor reports a clock that is off by this much as a problem. */
-const shortestGraceMs = 60_000
-
-/** Parses the grace of a file without a record. Records protect files in progress, so a grace need not cover their time. */
-export const orphanGrace: SettingType<number> = (text) => {
-  const grace = duration(text)
-  return !grace.ok || grace.value >= shortestGraceMs
-    ? grace
-    : broken("must be a duration of at least 1m: the clocks of machines may differ by that much")
-}
-
 const durationOrZero =
   (meaningOfZero: string): SettingType<number> =>
   (text): ParsedSetting<number> => {

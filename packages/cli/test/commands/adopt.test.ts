@@ -292,7 +292,7 @@ describe("kiln adopt", () => {
     await original.use(seedEveryState)
     await use(original.env)
     await using copy = await copyOf(original)
-    const shared = { ...copy.env, KILN_BLOBS: `file:${original.directory}`, KILN_ORPHAN_GRACE: "1m" }
+    const shared = { ...copy.env, KILN_BLOBS: `file:${original.directory}`, KILN_ORPHAN_GRACE: "1s" }
     await jsonOf(["adopt", "--restored"], shared)
     // Under the token of job 7's claim, which was in progress in both.
     const file = join(original.directory, "blobs/jobs", running.slice(4), "1/audio.blob")

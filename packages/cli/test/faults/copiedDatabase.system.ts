@@ -21,10 +21,7 @@ const expectAllServed = async (service: Service, ids: ReadonlyArray<string>): Pr
 /** Sweeps at once, where the default waits for minutes. */
 const quickSweeps = (directory: string): string => {
   const path = join(directory, "quick.config.mjs")
-  writeFileSync(
-    path,
-    "export default { engine: { orphanIntervalMs: 1500, orphanGraceMs: 1000, pruneIntervalMs: 500 } }\n",
-  )
+  writeFileSync(path, "export default { engine: { orphanIntervalMs: 1500, pruneIntervalMs: 500 } }\n")
   return path
 }
 
@@ -75,7 +72,7 @@ describe("a copy of the database on the same blobs", () => {
     {
       await using restored = await startService(
         copy.path,
-        { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config },
+        { KILN_BLOBS: `file:${data.path}`, KILN_CONFIG: config, KILN_ORPHAN_GRACE: "1s" },
         key,
       )
       // New records, so that its newest is later than the files it does not know, and later than the adoption.

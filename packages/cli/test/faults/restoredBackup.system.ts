@@ -54,8 +54,8 @@ it("a restored backup: rows without blobs are errors and never bytes, blobs with
   }
 
   const config = join(data.path, "kiln.config.mjs")
-  writeFileSync(config, "export default { engine: { orphanIntervalMs: 1000, orphanGraceMs: 1000 } }\n")
-  await using service = await startService(data.path, { KILN_CONFIG: config }, key)
+  writeFileSync(config, "export default { engine: { orphanIntervalMs: 1000 } }\n")
+  await using service = await startService(data.path, { KILN_CONFIG: config, KILN_ORPHAN_GRACE: "1s" }, key)
   const { api } = service
   await until(() => (blobKeys(data.path).includes(leftover) ? undefined : true))
   expect(blobKeys(data.path)).toEqual([kept.blob, `uploads/${usable.slice(4)}/1`, ...newer].toSorted())
