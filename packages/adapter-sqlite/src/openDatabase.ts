@@ -193,8 +193,9 @@ export const makeDirectory = (path: string): string | undefined => {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
     // A link to a disk that is not mounted is in the way, and is said to be missing.
-    const throwIfNoEntry = isError(error) && "code" in error && error.code === "EEXIST"
-    if (statSync(path, { throwIfNoEntry })?.isDirectory() !== true) throw error
+    const exists = isError(error) && "code" in error && error.code === "EEXIST"
+    const found = exists ? statSync(path) : statSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== true) throw error
     return firstMade
   }
   return firstMade ?? path

@@ -97,7 +97,8 @@ export const makeDirectory = async (path: string): Promise<string | undefined> =
     await mkdir(path, { mode: DIRECTORY_MODE })
   } catch (error) {
     // A link to a disk that is not mounted is in the way, and is said to be missing.
-    if (statSync(path, { throwIfNoEntry: hasCode(error, "EEXIST") })?.isDirectory() !== true) throw error
+    const found = hasCode(error, "EEXIST") ? statSync(path) : statSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== true) throw error
     return firstMade
   }
   return firstMade ?? path

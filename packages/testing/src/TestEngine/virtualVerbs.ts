@@ -1,5 +1,5 @@
 import type { DrainOptions, EmbeddedEngine, JobReference, Kind } from "@kiln/core"
-import { givenField, type JobId } from "@kiln/core/domain"
+import type { JobId } from "@kiln/core/domain"
 import { partsOfSubmitAndWait } from "@kiln/core/effect"
 import type { TimeTravel } from "./TimeTravel.ts"
 import type { Runner } from "./Runner.ts"
@@ -172,4 +172,4 @@ export const watchedVerbs = <K extends Kind>(
 }
 
 const idOf = (job: JobReference<string>): JobId =>
-  (typeof job === "string" ? job : givenField(Object(job), "id")) as JobId
+  (typeof job === "string" ? job : (job as Partial<typeof job> | undefined)?.id) as JobId
