@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs"
-import { chmod, mkdir, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises"
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { FileBlobStore } from "@kiln/adapter-blobs"
 import { BlobStore } from "@kiln/core/ports"
@@ -219,6 +219,15 @@ describe("an unusable directory", () => {
         _tag: "BlobUnavailable",
         operation: "start",
       })
+    }),
+  )
+
+  it.effect("is missing where a link leads to a disk that is not mounted", () =>
+    Effect.gen(function* () {
+      const disk = join(yield* temporaryDirectory, "disk")
+      yield* Effect.promise(() => symlink(`${disk}-mount`, disk))
+      const start = Effect.provide(BlobStore, FileBlobStore.layer({ directory: disk }))
+      expect(yield* Effect.flip(start)).toMatchObject({ _tag: "BlobUnavailable", cause: { code: "ENOENT" } })
     }),
   )
 

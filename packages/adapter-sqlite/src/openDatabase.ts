@@ -192,7 +192,10 @@ export const makeDirectory = (path: string): string | undefined => {
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
+    // A link to a disk that is not mounted is in the way, and is said to be missing.
+    const exists = isError(error) && "code" in error && error.code === "EEXIST"
+    const found = exists ? statSync(path) : statSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== true) throw error
     return firstMade
   }
   return firstMade ?? path

@@ -1,11 +1,11 @@
-import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statfsSync, statSync } from "node:fs"
+import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statfsSync, statSync, symlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fixtures } from "@kiln/conformance"
 import type { JobStore } from "@kiln/core/ports"
 import { makeSqliteJobStore } from "../src/jobs/SqliteJobStore.ts"
-import { openDatabase } from "../src/openDatabase.ts"
+import { makeDirectory, openDatabase } from "../src/openDatabase.ts"
 import { Reserve } from "../src/disk/Reserve.ts"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 
@@ -122,5 +122,17 @@ describe("the reserve", () => {
         )
         expect(statSync(`${path}-reserve`)).toMatchObject({ size: 100_000 })
       }),
+  )
+})
+
+describe("a directory", () => {
+  it.effect("is missing, and not in the way, where a link leads to a disk that is not mounted", () =>
+    Effect.gen(function* () {
+      const disk = join(yield* temporaryDirectory, "disk")
+      symlinkSync(join(dirname(disk), "mount"), disk)
+      for (const path of [disk, join(disk, "kiln/data")]) expect(() => makeDirectory(path)).toThrow("ENOENT")
+      mkdirSync(join(dirname(disk), "mount"))
+      expect(makeDirectory(join(disk, "kiln/data"))).toBe(join(disk, "kiln"))
+    }),
   )
 })

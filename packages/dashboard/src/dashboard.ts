@@ -13,7 +13,7 @@ import type { Operator } from "./server/Caller.ts"
 import { recordHistory } from "./server/history.ts"
 import { type Handle, makeDashboard } from "./server/makeDashboard.ts"
 import { sendResponse, toRequest } from "./server/node.ts"
-import { errorResponse } from "./server/respond.ts"
+import { errorResponse, requestIdOf } from "./server/respond.ts"
 
 /** An engine returned by `createEngine`, with any kinds and any store. */
 export interface DashboardEngine {
@@ -123,10 +123,11 @@ const mounted = (handle: Handle, prefix: string, messages: WeakMap<Request, Inco
   const respond = async (incoming: Incoming, shownPath: string): Promise<Response> => {
     const { pathname } = new URL(incoming.request.url)
     const path = pathBelow(prefix, pathname)
-    if (path === undefined) return errorResponse("not_found")
+    const requestId = requestIdOf(incoming.request.headers.get("x-request-id"))
+    if (path === undefined) return errorResponse("not_found", undefined, undefined, requestId)
     // The page's own links are relative to its directory.
     if ((path === "" || path === "/") && !shownPath.endsWith("/"))
-      return new Response(null, { status: 308, headers: { location: `${shownPath}/` } })
+      return new Response(null, { status: 308, headers: { location: `${shownPath}/`, "x-request-id": requestId } })
     return Effect.runPromise(handle(incoming, path))
   }
   return {

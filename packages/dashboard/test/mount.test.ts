@@ -100,6 +100,13 @@ describe.each(Object.entries(mounts))("mounted in %s", (_, mount) => {
     expect((await fetch(`${base}/ops/nothing`)).status).toBe(404)
   })
 
+  it("gives every response the request id of its caller", async () => {
+    for (const path of ["/ops", "/ops/", "/ops/nothing", "/ops/admin/v1/session"]) {
+      const { headers } = await fetch(base + path, { headers: { "x-request-id": "a-caller.1" }, redirect: "manual" })
+      expect(headers.get("x-request-id"), path).toBe("a-caller.1")
+    }
+  })
+
   it("asks the host who the caller is", async () => {
     const session = `${base}/ops/admin/v1/session`
     expect((await fetch(session)).status).toBe(401)

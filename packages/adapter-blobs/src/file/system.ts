@@ -96,7 +96,9 @@ export const makeDirectory = async (path: string): Promise<string | undefined> =
   try {
     await mkdir(path, { mode: DIRECTORY_MODE })
   } catch (error) {
-    if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
+    // A link to a disk that is not mounted is in the way, and is said to be missing.
+    const found = hasCode(error, "EEXIST") ? statSync(path) : statSync(path, { throwIfNoEntry: false })
+    if (found?.isDirectory() !== true) throw error
     return firstMade
   }
   return firstMade ?? path

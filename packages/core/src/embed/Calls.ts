@@ -50,7 +50,10 @@ const tracedBy =
   }
 
 const aborted = (signal: AbortSignal) =>
-  new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))
+  new Promise<unknown>((resolve) => {
+    if (signal.aborted) resolve(signal)
+    else signal.addEventListener("abort", resolve, { once: true })
+  })
 
 /** `closing` refuses new calls and cuts `run` off, `ended` cuts off the rest. */
 export const makeCalls = <Services>(

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Usage } from "../domain/Billing.ts"
 import type { JsonObject, OutputFile } from "../domain/index.ts"
-import { readSafely } from "../domain/givenValues.ts"
+import { isError, readSafely } from "../domain/givenValues.ts"
 import type { AttemptResult } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { AttemptOutcome } from "./AttemptTypes.ts"
@@ -28,10 +28,13 @@ const resultBug = (outcome: unknown): KindBug | undefined => {
   if (outcome === undefined) return undefined
   if (Effect.isEffect(outcome))
     return new KindBug("run returned an Effect: define the kind with JobKind of @kiln/core/kinds, or run the Effect")
-  const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
-  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome))
+  if (typeof outcome !== "object" || outcome === null || Array.isArray(outcome)) {
+    const shown = outcome === null ? "null" : Array.isArray(outcome) ? "a list" : `a ${typeof outcome}`
     return new KindBug(`run returned ${shown}: return { output: { … } }, or nothing`)
+  }
   if (readSafely(() => "output" in outcome) !== false) return undefined
+  if (isError(outcome))
+    return new KindBug(`run returned ${outcome.name}: throw it, or return { output: { … } }`, { cause: outcome })
   const names = readSafely(() => Object.keys(outcome)) ?? []
   const wrong = names.find((name) => name !== "usage" && name !== "warningCode")
   return wrong === undefined

@@ -10,7 +10,7 @@ import type { JobTrace } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
 import { isDate, isPlainObject, requireSignal } from "../domain/givenValues.ts"
 import { fieldOf } from "../providers/checks.ts"
-import { acceptedOf, type SettleJob } from "../engine/createJob.ts"
+import { acceptedOf, maxWaiting, type SettleJob } from "../engine/createJob.ts"
 import {
   type AcceptedJob,
   Engine,
@@ -131,8 +131,9 @@ export const submitVerbs = <K extends Kind, Transaction, SyncTransaction>(
       const asked = askedFor.many("submitMany()", kind, submissions)
       const outcomes =
         "transaction" in given ? engine.createJobsIn(transactionOf(given), asked) : engine.createJobs(asked)
-      // A long list is cut off by a stop, which would wait for it otherwise.
-      return (await run(outcomes, signal)).map(outcomeOf)
+      // A stop cuts off a long list, for which it would wait. The jobs of a shorter one are on their way together.
+      const isSent = "transaction" in given || asked.length <= maxWaiting
+      return (await (isSent ? accept : run)(outcomes, signal)).map(outcomeOf)
     },
     submitManySync: (kind, submissions, given) => {
       requireOptions("submitManySync()", given, verbOptions.submitManySync)

@@ -98,7 +98,7 @@ export type JobOutcomes = ReadonlyArray<Result.Result<AcceptedJob, CreateJobErro
  * Jobs of one list that may wait for the store at once: two batches in progress and the next one. Jobs of other callers get in
  * between, and a long list is not held in memory twice.
  */
-const maxWaiting = 1_500
+export const maxWaiting = 1_500
 
 /** One list on its way to the store. */
 class JobList {

@@ -64,6 +64,23 @@ describe("the life of an engine", () => {
     for (const call of calls) expect(await call).toMatchObject({ kind: "echo", status: "queued" })
   })
 
+  it.each(everyStore)("resolves lists that began before it stops, up to 1,500 jobs each (%s)", async (_name, open) => {
+    await using opened = await open()
+    const client = await createEngine({ store: opened.store, kinds: [echo], worker: false, log: false })
+    const listOf = (count: number) =>
+      client.submitMany(
+        "echo",
+        Array.from({ length: count }, (_, n) => ({ request: { n } })),
+      )
+    const sent = [listOf(1), listOf(1_500)]
+    await new Promise(setImmediate)
+    sent.push(listOf(1), listOf(1_500))
+    const long = listOf(1_501).catch((error: unknown) => error)
+    await client.stop()
+    for (const list of sent) for (const { job } of await list) expect(job).toMatchObject({ status: "queued" })
+    expect(await long).toMatchObject({ code: "engine_closed" })
+  })
+
   it("lets running jobs finish when it stops", async () => {
     const { begun, ends, kind, seen } = stuck()
     const engine = await openWith([kind])

@@ -125,6 +125,7 @@ describe("nothing", () => {
     [5, "run returned a number: return { output: { … } }, or nothing"],
     [null, "run returned null: return { output: { … } }, or nothing"],
     [[1], "run returned a list: return { output: { … } }, or nothing"],
+    [new RangeError("too long"), "run returned RangeError: throw it, or return { output: { … } }"],
     [Effect.succeed({ output: { n: 1 } }), "run returned an Effect: define the kind with JobKind of @kiln/core/kinds"],
   ])("is not the result of a run with one: %j", async (returned, message) => {
     const counting = jobKind({

@@ -93,7 +93,8 @@ export const inlineVerbs = <K extends Kind>(
     wait: async (job, options = {}) => {
       await finish(idOf(job))
       // A job that cannot continue is awaited until the timeout.
-      const waiting = wait(job, options)
+      // The job may be unknown, which both calls say.
+      const waiting = heard(wait(job, options))
       const seen = await get(job)
       if (seen.status === "done" || seen.status === "failed") return waiting
       const [finished] = await Promise.all([waiting, advance(options.timeoutMs ?? defaultWaitMs)])
@@ -151,9 +152,11 @@ export const watchedVerbs = <K extends Kind>(
         seen = calls
         if (looks >= idleLooks) idle.abort(nothingRuns(idOf(job)))
       }, lookMs)
-      const { signal = idle.signal } = options
+      const { signal = idle.signal } = Object(options) as typeof options
+      // `wait` refuses anything else.
+      const isValid = Object(options) === options && signal instanceof AbortSignal
       try {
-        return await wait(job, { ...options, signal: AbortSignal.any([signal, idle.signal]) })
+        return await wait(job, isValid ? { ...options, signal: AbortSignal.any([signal, idle.signal]) } : options)
       } finally {
         clearInterval(timer)
       }
@@ -168,4 +171,5 @@ export const watchedVerbs = <K extends Kind>(
   }
 }
 
-const idOf = (job: JobReference<string>): JobId => (typeof job === "string" ? job : job.id) as JobId
+const idOf = (job: JobReference<string>): JobId =>
+  (typeof job === "string" ? job : (job as Partial<typeof job> | undefined)?.id) as JobId

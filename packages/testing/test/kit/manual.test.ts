@@ -2,7 +2,7 @@ import { embeddedContext, Engine } from "@kiln/core/effect"
 import { testEngine } from "@kiln/testing"
 import { assertDone, assertFailed } from "@kiln/testing/assert"
 import { Context } from "effect"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { busy, greeting } from "./support/kinds.ts"
 
 describe("a manual test engine", () => {
@@ -194,6 +194,23 @@ describe("a manual test engine", () => {
     await expect.poll(async () => (await kiln.submitted()).length).toBe(1)
     await kiln.runNext()
     assertDone(await waiting)
+  })
+})
+
+describe.each(["inline", "manual", "live"] as const)("a wait of a test engine in mode %s", (mode) => {
+  it("rejects wrong arguments as createEngine's does, and once", async () => {
+    const unhandled = vi.fn<(error: unknown) => void>()
+    process.on("unhandledRejection", unhandled)
+    await using kiln = await testEngine({ mode })
+    const wait = kiln.wait as (job: unknown, options?: unknown) => Promise<unknown>
+    const job = await kiln.submit("speech_synthesis", { input: "Hello" })
+    await expect(wait(job, { signal: null })).rejects.toThrow("signal must be an AbortSignal")
+    await expect(wait(job, null)).rejects.toThrow("wait() expects its options as an object, not null")
+    await expect(wait(undefined)).rejects.toThrow("expected a job or the id of a job, not undefined")
+    await expect(wait("job_x")).rejects.toMatchObject({ code: "job_not_found" })
+    await new Promise(setImmediate)
+    process.off("unhandledRejection", unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
   })
 })
 
