@@ -4,7 +4,7 @@ import { z } from "zod"
 import { postgresStore } from "@kiln/adapter-postgres"
 import { jobKind } from "@kiln/core"
 import { freshDatabase } from "@kiln/postgres-lab"
-import { openWorld, type StoreName, type World } from "./support/world.ts"
+import { openWorld, type World } from "./support/world.ts"
 
 /**
  * A share of the whole: `KILN_DASHBOARD_LOAD=0.01` runs it with 10,000 jobs for six seconds, to see that it runs. Its figures count
@@ -115,7 +115,7 @@ it.each(["sqlite", "postgres"] as const)(
   async (name) => {
     await using database = name === "postgres" ? await freshDatabase() : undefined
     const store = database === undefined ? "sqlite" : postgresStore({ url: database.url, migrate: true })
-    await using world = await openWorld(store as StoreName, { concurrency: 32 }, { kinds: [note], providers: {} })
+    await using world = await openWorld(store, { concurrency: 32 }, { kinds: [note], providers: {} })
     for (let made = 0; made < finishedJobs; made += batch) {
       await submit(world, Math.min(batch, finishedJobs - made), `p${(made / batch) % 50}`)
       if (made % (10 * batch) === 0) await settle(world)

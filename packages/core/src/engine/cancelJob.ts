@@ -40,7 +40,7 @@ export const cancelLeftChildren = Effect.fnUntraced(function* (jobId: JobId) {
 })
 
 /** Cancels the unfinished children of these jobs, level by level. */
-export const cancelChildren: (
+const cancelChildren: (
   jobIds: ReadonlyArray<JobId>,
 ) => Effect.Effect<void, StoreUnavailable, JobStore | JobDirectory | JobEvents> = Effect.fnUntraced(function* (jobIds) {
   const directory = yield* JobDirectory
