@@ -4,18 +4,11 @@ import SqliteDatabase from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
-import {
-  isError,
-  type OptionNames,
-  requireFlag,
-  requireNumber,
-  requireOptions,
-  StoreUnavailable,
-} from "@kiln/core/domain"
+import { type OptionNames, requireFlag, requireNumber, requireOptions, StoreUnavailable } from "@kiln/core/domain"
 import type { MigrationStatus } from "@kiln/core/ports"
 import { Database } from "./Database.ts"
 import { DatabaseFile } from "./disk/DatabaseFile.ts"
-import { explained, isFullDisk } from "./disk/fullDisk.ts"
+import { explained, isFullDisk, systemCode } from "./disk/fullDisk.ts"
 import { keepReserve, returnFreeSpace, truncateLogAfterErasures } from "./disk/freeSpace.ts"
 import { defaultReserveBytes, Reserve } from "./disk/Reserve.ts"
 import { migrate, migrationStatus } from "./migrations/migrate.ts"
@@ -178,7 +171,7 @@ const prepareFile = (path: string): void => {
     closeSync(openSync(path, "wx", 0o600))
     syncDirectory(directory)
   } catch (error) {
-    if (!(isError(error) && "code" in error && error.code === "EEXIST")) throw error
+    if (systemCode(error) !== "EEXIST") throw error
   }
 }
 
@@ -193,8 +186,7 @@ export const makeDirectory = (path: string): string | undefined => {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
     // A link to a disk that is not mounted is in the way, and is said to be missing.
-    const exists = isError(error) && "code" in error && error.code === "EEXIST"
-    const found = exists ? statSync(path) : statSync(path, { throwIfNoEntry: false })
+    const found = systemCode(error) === "EEXIST" ? statSync(path) : statSync(path, { throwIfNoEntry: false })
     if (found?.isDirectory() !== true) throw error
     return firstMade
   }

@@ -30,7 +30,9 @@ it("a worker that shuts down is shown as draining until its last job has ended",
   const engine = await createEngine({ store: memoryStore(), blobs: memoryBlobs(), kinds: [slow], log: false })
   const board = await Effect.runPromise(Effect.provideContext(Switchboard, embeddedContext(engine) as never))
   const workers = async () => (await Effect.runPromise(board.listWorkers)).map(workerFields)
-  expect(await workers()).toMatchObject([{ draining: false, last_claim_at: null }])
+  expect(await workers()).toMatchObject([
+    { draining: false, last_claim_at: null, name: expect.stringMatching(`:${process.pid}$`) },
+  ])
   await engine.submit("slow", {})
   await started
   const stopped = engine.stop()
@@ -44,7 +46,7 @@ it("a worker that shuts down is shown as draining until its last job has ended",
   await stopped
 })
 
-it("a worker is named by its host and process id, if its program tells them", async () => {
+it("a worker is named by its host and process id, except one of an earlier version", async () => {
   const { kinds, limits } = { kinds: [], limits: { slots: 1, share: 0, perProject: 0 } }
   const state = { version: null, draining: false, lastClaimAt: null, free: { live: 1, sandbox: 1 }, loopLagMs: null }
   const published = (named: { readonly name?: string }) =>

@@ -61,7 +61,7 @@ export const checkBlobs = (
     const count = `${counted(verified, "file")}${isComplete ? "" : ` (the others were not read within ${ageText(limitMs)})`}`
     if (findings.length > 0)
       return problem(name, {
-        summary: `${faulty} of ${count} cannot be served${faulty > mostFindings ? `; the first ${mostFindings} are listed` : ""}`,
+        summary: `${faulty} of ${count} cannot be served`,
         remedy:
           "restore them from a backup of the files, each to the path that it has there (in a directory, and in one of kiln backup, " +
           "the key jobs/ID/1/audio is blobs/jobs/shard-*/ID.1.audio.blob, or blobs/jobs/ID/1/audio.blob from an older version)",

@@ -24,7 +24,7 @@ export const checkLine = ({ findings, name, remedy, status, summary }: Check): s
     `${words[status].padEnd(5)}  ${name.padEnd(width)}  ${summary}`,
     ...findings.slice(0, mostShown).flatMap((finding) => [`${indent}${finding.message}`, ...fixOf(finding.remedy)]),
     ...(findings.length > mostShown
-      ? [`${indent}… the first ${mostShown} of ${findings.length}: kiln doctor --only ${name} --json has all of them`]
+      ? [`${indent}… the first ${mostShown} of the ${findings.length} that kiln doctor --only ${name} --json lists`]
       : []),
     ...fixOf(remedy),
   ].join("\n")

@@ -1,4 +1,3 @@
-import { hostname } from "node:os"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -87,7 +86,6 @@ const workerProcess = Effect.acquireRelease(
   (delays) => Effect.sync(() => delays.disable()),
 ).pipe(
   Effect.map((delays) => ({
-    name: `${hostname()}:${process.pid}`,
     version,
     // Node measures from one turn of its own timer to the next.
     loopLagMs: () => {

@@ -13,7 +13,7 @@ it("the doctor shows people the first twenty findings of a check, their number, 
   const lines = checkLine(lost(1_000)).split("\n")
   expect(lines).toHaveLength(23)
   expect(lines[20]).toContain("file 19: its blob is missing")
-  expect(lines[21]).toContain("the first 20 of 1000: kiln doctor --only blobs --json has all of them")
+  expect(lines[21]).toContain("the first 20 of the 1000 that kiln doctor --only blobs --json lists")
   expect(lines[22]).toContain("fix: restore them from a backup")
   expect(checkLine(lost(20)).split("\n")).toHaveLength(22)
   expect(checkDocument(lost(1_000)).findings).toHaveLength(1_000)

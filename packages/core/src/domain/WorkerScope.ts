@@ -17,8 +17,8 @@ export type WorkerScope = {
 
 /** The state of a worker's process, as it publishes it for operators. */
 export type WorkerState = {
-  /** Its host and process id, such as `web-1:4242`; missing if the program does not tell, or is of an earlier version. */
-  readonly name?: string | null
+  /** Its host and process id, such as `web-1:4242`; missing for a worker of an earlier version. */
+  readonly name?: string
   /** The version of the program; `null` if the program does not tell. */
   readonly version: string | null
   /** It shuts down: it claims no more jobs, and finishes those that run. */

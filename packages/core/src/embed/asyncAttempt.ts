@@ -17,7 +17,7 @@ import type { AsyncAudio } from "./AsyncProviders.ts"
 import { AttemptParts, failing, thrownFor } from "./AttemptParts.ts"
 import type { Attempt, AttemptOutcome } from "./AttemptTypes.ts"
 import type { CallerContext } from "./EngineOptions.ts"
-import { MadeErrors, returnedError } from "./failure.ts"
+import { MadeErrors } from "./failure.ts"
 import { iterated, withStream } from "./fileBodies.ts"
 import type { AsyncRun } from "./JobKindOptions.ts"
 import { promisedEngine } from "./promisedEngine.ts"
@@ -284,9 +284,12 @@ class AsyncAttempt extends AsyncJob implements Attempt {
 
   /** Ends the attempt: no step begins after it. Returns its result. */
   ended(outcome: Partial<AttemptOutcome<JsonObject>> | undefined): Exit.Exit<AttemptResult> {
-    const bug = this.#parts?.bug ?? returnedError(outcome) ?? this.#errors?.bug
+    const early = this.#parts?.bug
     this.#end()
-    return bug === undefined ? resultOf(outcome, this.#files) : Exit.die(bug)
+    if (early !== undefined) return Exit.die(early)
+    const result = resultOf(outcome, this.#files)
+    const unthrown = Exit.isSuccess(result) ? this.#errors?.bug : undefined
+    return unthrown === undefined ? result : Exit.die(unthrown)
   }
 
   /** Ends the attempt with what its function threw. */

@@ -1,5 +1,5 @@
 import { type ErrorCode, errorCodeForm } from "../domain/ErrorCode.ts"
-import { isTaggedError, type OptionNames, requireFlag, requireNumber, requireOptions } from "../domain/givenValues.ts"
+import { type OptionNames, requireFlag, requireNumber, requireOptions } from "../domain/givenValues.ts"
 import { AttemptFailed } from "../kinds/AttemptContext.ts"
 import { KindBug } from "../kinds/KindBug.ts"
 import type { FailureOptions } from "./AttemptTypes.ts"
@@ -68,9 +68,3 @@ export class MadeErrors {
         )
   }
 }
-
-/** The bug of a function that returns an error made with `failure`; `undefined` if it returns something else. */
-export const returnedError = (returned: unknown): KindBug | undefined =>
-  isTaggedError<AttemptFailed>(returned, "AttemptFailed")
-    ? new KindBug(`run returned failure("${returned.errorCode}"): write throw failure("${returned.errorCode}")`)
-    : undefined

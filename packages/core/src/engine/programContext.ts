@@ -19,7 +19,7 @@ export const asyncHooks: AsyncHooks | undefined = (
   globalThis as { readonly process?: NodeProcess }
 ).process?.getBuiltinModule?.("node:async_hooks")
 
-/** Has the asynchronous context in which this module was loaded. Each call costs half of one of `AsyncLocalStorage.snapshot()`. */
+/** Has the asynchronous context in which this module was loaded. A call costs an eighth of one of `AsyncLocalStorage.snapshot()`. */
 const program = asyncHooks && new asyncHooks.AsyncResource("kiln")
 
 /** Calls a function in the context of the program, not of a request. Without Node, where it is. */

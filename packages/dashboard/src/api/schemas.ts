@@ -95,7 +95,7 @@ const Provider = Struct({
 const Worker = Struct({
   worker_id: Text,
   name: NullOr(Text).annotate({
-    description: "Its host and process id, such as `web-1:4242`; `null` if that is not told.",
+    description: "Its host and process id, such as `web-1:4242`; `null` for a worker of an earlier version.",
   }),
   slots: NullOr(Int),
   live_types: List(Text),

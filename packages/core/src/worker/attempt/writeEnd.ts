@@ -18,6 +18,7 @@ import { type Deferral, type FencedOutcome, JobDirectory, JobStore } from "../..
 import { ProviderPaused } from "../../providers/circuitBreaker.ts"
 import { ProviderBroken } from "../../providers/index.ts"
 import { retrying } from "../repeating.ts"
+import { workerName } from "../workerName.ts"
 import { type Attempt, storeNow } from "./Attempt.ts"
 import { type AttemptEnd, logCause, postponedDelayMs, unavailableDelayMs } from "./AttemptEnd.ts"
 import { afterLoss, type HeldLease, type LeaseWatch } from "./leases.ts"
@@ -270,31 +271,6 @@ const lapsed = Effect.succeed("lapsed" as const)
 type Completed = Extract<AttemptEnd, { readonly _tag: "Completed" }>
 type AttemptEvent = Extract<JobEvent, { readonly type: "failed" | "attempt_failed" }>
 type WithoutRef<Event> = Event extends unknown ? Omit<Event, keyof JobRef> : never
-
-interface Os {
-  readonly hostname: () => string
-}
-
-interface Process {
-  readonly pid?: number
-  readonly getBuiltinModule?: (id: "node:os") => Os | undefined
-}
-
-/** Returns the name of this process in records of attempts, like `host-1:4711`. Without a process id it is the host, or `worker`. */
-const workerName = (): string => {
-  const { process } = globalThis as { readonly process?: Process }
-  const host = hostOf(process) ?? "worker"
-  return process?.pid === undefined ? host : `${host}:${process.pid}`
-}
-
-/** A runtime may refuse to tell. */
-const hostOf = (process: Process | undefined): string | undefined => {
-  try {
-    return process?.getBuiltinModule?.("node:os")?.hostname()
-  } catch {
-    return undefined
-  }
-}
 
 type Waiting = Extract<AttemptEnd, { readonly _tag: "Unavailable" | "Postponed" }>
 

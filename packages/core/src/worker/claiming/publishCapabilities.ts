@@ -10,13 +10,12 @@ import { IdGenerator, Switchboard } from "../../ports/index.ts"
 import { Providers } from "../../providers/index.ts"
 import { ProviderGuard } from "../../providers/ProviderGuard.ts"
 import { firstPause, makeOutageLog } from "../repeating.ts"
+import { workerName } from "../workerName.ts"
 import { liveKinds, servedBy } from "./conditions.ts"
 import { limitsWith } from "./Slots.ts"
 
 /** Facts about the process of a worker that only its program knows. */
 export interface WorkerProcess {
-  /** Its host and process id, by which operators find it; `null` if unknown. */
-  readonly name: string | null
   /** The version of the program; `null` if unknown. */
   readonly version: string | null
   /** Returns the lag of the event loop since the previous call (p99), in milliseconds; `null` if it is not measured. */
@@ -24,7 +23,7 @@ export interface WorkerProcess {
 }
 
 export const WorkerProcess = Context.Reference<WorkerProcess>("@kiln/core/worker/WorkerProcess", {
-  defaultValue: () => ({ name: null, version: null, loopLagMs: () => null }),
+  defaultValue: () => ({ version: null, loopLagMs: () => null }),
 })
 
 const intervalMs = 10_000
@@ -94,9 +93,9 @@ export const publishCapabilities = Effect.fnUntraced(function* ({ free, lastClai
   // A worker that serves no kind publishes nothing.
   if (scope.kinds.length === 0) return { drains }
   const workerId = (yield* IdGenerator).next("req")
-  const { loopLagMs, name, version } = yield* WorkerProcess
+  const { loopLagMs, version } = yield* WorkerProcess
   const stateNow = Effect.map(Deferred.isDone(draining), (isDraining): WorkerState => ({
-    name,
+    name: workerName(),
     version,
     draining: isDraining,
     lastClaimAt: lastClaimAt() ?? null,
