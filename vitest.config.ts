@@ -41,7 +41,7 @@ export default defineConfig(({ mode }) => {
       // Files of the first tier share a process: loading `effect` and the sources again for each took half of their time.
       isolate: tier !== "test",
       // Limits for a slow and busy machine. No assertion depends on them.
-      testTimeout: tier === "system" ? 300_000 : 120_000,
+      testTimeout: tier === "test" ? 120_000 : tier === "system" ? 300_000 : 900_000,
       hookTimeout: 180_000,
       // `.ci/run` counts from a report; people read the default one.
       reporters: report === undefined ? ["default"] : ["default", ["json", { outputFile: report }]],

@@ -131,6 +131,11 @@ const runSources = (paths: ReadonlyArray<string>): void => {
   }
 }
 
+const usage = `usage: pnpm mutation [path…]    (default: packages/core/src/domain; also file.ts:10-40)
+       pnpm mutation --statements sqlite|postgres [name…] [--sample N] [--seed S] [--checks N] [--histories N] [--log FILE]
+Paths are in one of ${parts.map(({ source }) => source).join(", ")}.`
+
 const given = process.argv.slice(2)
-if (given[0] === "--statements") await runStatements(given.slice(1))
+if (given.includes("--help")) console.log(usage)
+else if (given[0] === "--statements") await runStatements(given.slice(1))
 else runSources(given.length > 0 ? given : ["packages/core/src/domain"])

@@ -103,7 +103,8 @@ const inSimulation: ReadonlyArray<PlantedBug & { readonly breaks: string | RegEx
           createJobs(items.map((item) => ({ ...item, idempotencyKey: `${item.idempotencyKey}-${count++}` }))),
       }
     }),
-    breaks: "one job per idempotency key",
+    // If the request names an upload, its repeat is refused: the first job has used that.
+    breaks: /^(one job per idempotency key|refusals are true)$/,
   },
   {
     bug: "a transfer is taken over before its lease ends",

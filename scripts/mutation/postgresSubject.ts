@@ -4,6 +4,7 @@ import { onTestFinished, vi } from "vitest"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { callersPool, freshDatabase, postgresServer, withClient } from "@kiln/postgres-lab"
 import { Session } from "../../packages/adapter-postgres/src/connection/Session.ts"
+import { compiled } from "../../packages/adapter-postgres/src/Statement.ts"
 import { makeTemplate } from "../../packages/adapter-postgres/test/support/places.ts"
 import { onEffectClock } from "../../packages/adapter-postgres/test/support/virtualTime.ts"
 import { statementName } from "./statementName.ts"
@@ -97,26 +98,27 @@ export const postgresSubject = async (names: ReadonlyArray<string>): Promise<Sub
     if (names.includes(name.split(" ")[0] ?? "")) texts.set(name, sql)
     for (const one of [name, ...calledFrom(sql)]) reached.add(one)
   }
-  for (const verb of ["all", "run", "batch", "runBatch"] as const) {
-    const send = Session.prototype[verb] as (...given: ReadonlyArray<unknown>) => Promise<unknown>
-    const sendPlanted = function (
-      this: Session,
-      statement: { name: string; sql: string; bind: unknown },
-      ...rest: ReadonlyArray<unknown>
-    ) {
-      const { bind, name, sql } = statement
+  const spyOn = <Verb extends "all" | "run" | "batch" | "runBatch">(verb: Verb): void => {
+    const send = Session.prototype[verb] as (this: Session, ...given: Parameters<Session[Verb]>) => Promise<unknown>
+    vi.spyOn(Session.prototype, verb).mockImplementation(function (this: Session, ...given: Parameters<Session[Verb]>) {
+      const own = compiled(given[0])
+      const { sql } = own
       reach(sql)
-      const by = planted.get(nameOf.get(sql) ?? "")?.by
-      return send
-        .call(this, by === undefined ? statement : { bind, name, sql: by }, ...rest)
-        .catch((error: unknown) => {
-          // A syntax error, or an operator that does not exist for these types.
-          if (planted.size > 0 && String(Reflect.get(Object(error), "code")).startsWith("42")) isInvalid = true
-          throw error
-        })
-    }
-    vi.spyOn(Session.prototype, verb).mockImplementation(sendPlanted as never)
+      // A session reads the text before it waits for anything.
+      Object.assign(own, { sql: planted.get(nameOf.get(sql) ?? "")?.by ?? sql })
+      const sent = send.apply(this, given)
+      Object.assign(own, { sql })
+      return sent.catch((error: unknown) => {
+        // A syntax error, or an operator that does not exist for these types.
+        if (planted.size > 0 && String(Reflect.get(Object(error), "code")).startsWith("42")) isInvalid = true
+        throw error
+      })
+    } as never)
   }
+  spyOn("all")
+  spyOn("run")
+  spyOn("batch")
+  spyOn("runBatch")
   return {
     place: Effect.promise(() => copy.stores()),
     texts: () => texts,

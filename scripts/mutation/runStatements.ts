@@ -13,18 +13,18 @@ const silenceMs = 240_000
 /** What creates, claims and ends jobs: source files of an adapter, and functions of the database. */
 const names: Readonly<Record<Wanted["store"], Record<Part, string>>> = {
   sqlite: {
-    create: "createJobs insertJob CountedProjects labels lanes replaceJob spending",
-    claim: "claimJobs readyJobs laneOrder nextClaimable runningJobs writeState",
-    end: "completeJobs endClaims signals waits attempts JobRow",
+    create: "createJobs insertJob CountedProjects spending",
+    claim: "claimJobs lanes",
+    end: "endClaims JobRow progress waitingJobs",
   },
   postgres: {
     create:
       "accept_job accept_jobs replace_job stand_in_queue return_to_queue raise_spend_bound " +
       "createJobs createAtOnce insertJobs labels queueCap replaceJobs lanes spending retriedJobs",
-    claim: "take_jobs_in_turn takeJobs nextClaimable Claims claimedJob",
+    claim: "take_jobs_in_turn takeJobs nextClaimable",
     end:
-      "end_jobs result_of_ended_job write_charge count_against_caps free_reservation wake_jobs children_ended " +
-      "completeJobs endJobs returnJobs lockJobs writeStates attempts waits reservations",
+      "end_jobs result_of_ended_job write_charge count_against_caps free_reservation wake_jobs children_ended signal_jobs " +
+      "endClaims endFromOutside moveJobs progress returnJobs waitingJobs",
   },
 }
 

@@ -226,6 +226,11 @@ test("mutants of statements", { timeout: 0 }, async () => {
     check.reaches = new Set(subject.reached())
   }
   expect(await suite.agrees(histories)).toBe(true)
+  const found = new Set([...subject.texts().keys()].map((name) => name.split(" ")[0]))
+  expect(
+    names.filter((name) => !found.has(name)),
+    "names without a statement in scripts/mutation/runStatements.ts",
+  ).toEqual([])
   const all = mutantsOf(subject.texts())
   const chosen = shuffled(all, ({ id }) => id).slice(0, sample)
   console.log(`${all.length} mutants of ${subject.texts().size} texts, ${chosen.length} of them chosen`)

@@ -164,10 +164,11 @@ export const signalJobs: Section = {
       `a job keeps ${maxSignals} of them`,
       Effect.gen(function* () {
         const store = yield* JobStore
-        yield* create(newJob(1))
+        yield* create(newJob(1), newJob(2))
         const items = Array.from({ length: maxSignals }, (_, n) => ({ jobId: jobId(1), name: `${n}`, value: null }))
         expect(new Set(yield* store.signalJobs(items))).toEqual(new Set(["Accepted"]))
         expect(yield* signal("one more")).toBe("Full")
+        expect(yield* signal("one more", "yes", 2), "those of another job do not count").toBe("Accepted")
         expect(yield* store.signalJobs(items.slice(0, 1))).toEqual(["Repeated"])
       }),
     ),
@@ -249,6 +250,45 @@ export const signalJobs: Section = {
           `${jobId(2)} 1`,
         ])
         expect(yield* claim()).toMatchObject({ claims: [] })
+      }),
+    ),
+
+    check(
+      "a job that is parked again waits for what it is parked on then",
+      Effect.gen(function* () {
+        yield* park1(onSignal)
+        yield* advance(50)
+        yield* signal("approved")
+        const second = yield* claimOne()
+        yield* advance(10)
+        expect(yield* parkAs({ reason: "signal", subject: "paid" }, refOf(second))).toEqual(["Written"])
+        expect(yield* read(newJob(1))).toMatchObject({ claimableAt: 60 + maxParkMs })
+        expect((yield* (yield* JobDirectory).listWaits([jobId(1)]))[0]).toMatchObject([
+          { reason: "signal", subject: "paid", firstAt: 60, lastAt: 60 },
+        ])
+        yield* signal("approved", "again")
+        expect(yield* claim()).toMatchObject({ claims: [] })
+        yield* signal("paid")
+        expect((yield* claimOne()).job.id).toBe(jobId(1))
+      }),
+    ),
+
+    check(
+      "a parent that is parked again waits for the children that it has then",
+      Effect.gen(function* () {
+        const parent = yield* createAndClaim()
+        yield* create(childOf(1, 2))
+        yield* parkAs(onChildren, refOf(parent))
+        yield* complete(yield* claimOne())
+        const again = yield* claimOne()
+        expect(again.job.id).toBe(jobId(1))
+        yield* create(childOf(1, 3), childOf(1, 4), childOf(1, 5))
+        expect(yield* parkAs(onChildren, refOf(again))).toEqual(["Written"])
+        for (const child of (yield* claim()).claims) {
+          expect(yield* read(newJob(1))).toMatchObject({ claimableAt: maxParkMs })
+          yield* complete(child)
+        }
+        expect((yield* claimOne()).job.id).toBe(jobId(1))
       }),
     ),
 
