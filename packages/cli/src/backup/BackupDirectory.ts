@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { makeDirectory } from "@kiln/adapter-sqlite"
+import { DiskProblem } from "@kiln/core/domain"
 import { causeMessage, codesOf, type CommandFailed, failed } from "../CommandFailed.ts"
 import { generationsOf, isGenerationName } from "./backupMarker.ts"
 
@@ -70,8 +71,32 @@ export const isPartialName = (name: string): boolean =>
 export const onFiles = <A>(directory: string, run: () => A | Promise<A>): Effect.Effect<A, CommandFailed> =>
   Effect.tryPromise({
     try: async () => run(),
-    catch: (cause) => failed(`cannot use the backup ${directory}: ${causeMessage(cause)}`),
+    catch: (cause) =>
+      isFull(cause)
+        ? directoryUnusable(directory, cause)
+        : failed(`cannot use the backup ${directory}: ${causeMessage(cause)}`),
   })
+
+const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "SQLITE_FULL"])
+
+const isFull = (cause: unknown): boolean =>
+  (cause instanceof DiskProblem && cause.isFull) || codesOf(cause).some((code) => fullCodes.has(code))
+
+/** The error of a directory that cannot be used. A full disk has its own remedy, which is not that of the installation. */
+export const directoryUnusable = (directory: string, cause: unknown): CommandFailed =>
+  failed(
+    isFull(cause)
+      ? `the disk of ${directory} is full: free space there, or choose another directory, and run the command again`
+      : `cannot use the directory ${directory}: ${causeMessage(cause)}`,
+  )
+
+/** Attributes a full disk to the only directory that is written to. */
+export const explainFullDisk =
+  (directory: string) =>
+  <A, E extends { readonly _tag: string; readonly cause?: unknown }, R>(
+    writing: Effect.Effect<A, E, R>,
+  ): Effect.Effect<A, E | CommandFailed, R> =>
+    Effect.mapError(writing, (error) => (isFull(error.cause) ? directoryUnusable(directory, error.cause) : error))
 
 const decodeManifest = Schema.decodeUnknownSync(Schema.fromJsonString(Manifest))
 

@@ -13,7 +13,7 @@ import type { BlobUnavailable, StoreUnavailable } from "@kiln/core/domain"
 import { fingerprintSecret } from "@kiln/core/effect"
 import { BlobStore, type StoreInspection } from "@kiln/core/ports"
 import { decodeLineage } from "@kiln/core/worker"
-import { causeMessage, type CommandFailed, failed } from "../CommandFailed.ts"
+import { type CommandFailed, failed } from "../CommandFailed.ts"
 import type { SqlitePlace } from "../database/DatabasePlace.ts"
 import { installationSecret } from "../installation/markers.ts"
 import { formatTime } from "../Output.ts"
@@ -21,6 +21,7 @@ import {
   beginGeneration,
   completeGeneration,
   databaseFile,
+  directoryUnusable,
   type Generation,
   listGenerations,
   onFiles,
@@ -57,7 +58,7 @@ export interface BackupSource {
 /** Opens the files of a backup, or of a restored installation, while the scope is open. */
 export const openBlobsIn = (directory: string) =>
   Effect.map(Layer.build(FileBlobStore.layer({ directory })), (built) => Context.get(built, BlobStore)).pipe(
-    Effect.mapError((error) => failed(`cannot use the directory ${directory}: ${causeMessage(error.cause)}`)),
+    Effect.mapError((error) => directoryUnusable(directory, error.cause)),
   )
 
 const installationOf = (records: StoreInspection) =>
@@ -145,7 +146,7 @@ export const takeBackup = Effect.fnUntraced(function* (source: BackupSource, dir
     Effect.mapError((error) =>
       error._tag === "LockHeld"
         ? failed(`another kiln backup is writing to ${directory}: wait until it is finished`)
-        : failed(`cannot lock the backup ${directory}: ${causeMessage(error.cause)}`),
+        : directoryUnusable(directory, error.cause),
     ),
   )
   const installation = yield* installationOf(source.records)

@@ -114,7 +114,7 @@ export const backupCommand = Command.make("backup", flags, ({ directory: given, 
         "kiln backup is for SQLite. Back up Postgres with pg_dump or your server's own backups, and the files after it: docs/guides/backup.md describes how",
       )
     yield* requireDatabase(database)
-    const { refuseOccupied, takeBackup } = yield* load
+    const { explainFullDisk, refuseOccupied, takeBackup } = yield* load
     const records = yield* openOriginal(settings)
     yield* refuseOccupied(directory, directoriesOf(settings))
     if (!startOver) yield* requireMounted(records, directory)
@@ -126,7 +126,7 @@ export const backupCommand = Command.make("backup", flags, ({ directory: given, 
           { place: database, records, blobs: store, version, ownDirectories: directoriesOf(settings) },
           directory,
           keep,
-        ),
+        ).pipe(explainFullDisk(directory)),
       ),
     ).pipe(Effect.provide(layerBlobs(settings)), Effect.provideService(EngineConfig, engine))
     yield* record(settings, records, directory, {

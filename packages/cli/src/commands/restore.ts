@@ -81,9 +81,9 @@ const check = Effect.fnUntraced(function* (directory: string, name: string | und
 })
 
 const restore = Effect.fnUntraced(function* (directory: string, name: string | undefined, to: string) {
-  const { findGeneration, restoreBackup } = yield* load
+  const { explainFullDisk, findGeneration, restoreBackup } = yield* load
   const generations = yield* findGeneration(directory, name)
-  const { copies, erased } = yield* restoreBackup(directory, generations, to)
+  const { copies, erased } = yield* restoreBackup(directory, generations, to).pipe(explainFullDisk(to))
   yield* answer({
     json: {
       backup: generations.found.name,

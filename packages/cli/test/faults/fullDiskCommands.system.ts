@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { run, until } from "@kiln/service-lab"
+import { run, temporaryDirectory, until } from "@kiln/service-lab"
 import { openEngine } from "./support/embedded.ts"
 import { fill, smallDisk } from "./support/Mount.ts"
 import { describeWith } from "./support/needs.ts"
@@ -114,5 +114,35 @@ describeWith("mounts", "leaving a full disk", () => {
     await expect(engine.submit("speech_synthesis", { input: "x".repeat(4_000) })).rejects.toThrow(/is full/)
     await engine.eraseData(jobId)
     expect(await engine.get(jobId)).toMatchObject({ status: "done", output: null })
+  })
+
+  it("a backup and a restore to a full disk name it, and do not advise to delete data of the installation", async () => {
+    using data = temporaryDirectory()
+    await using service = await startService(data.path)
+    const { api } = service
+    await api.finished(await api.createSpeech("A file."))
+    using disk = smallDisk(1)
+    using backups = temporaryDirectory()
+    const env = { KILN_DATA_DIR: data.path }
+    await run(["backup", backups.path], env)
+    const small = join(disk.path, "kiln")
+    // Neither the files nor the database fit.
+    for (const room of [1_000, 40_000]) {
+      const makeRoom = fill(disk.path, room)
+      for (const command of [
+        ["backup", small],
+        ["restore", backups.path, "--to", small],
+      ]) {
+        const { exit, stderr } = await run(command, env)
+        expect({ command, exit, stderr }).toMatchObject({
+          exit: 1,
+          stderr: expect.stringMatching(/ is full: free space/),
+        })
+        expect(stderr).toContain(`the disk of ${small}`)
+        expect(stderr).not.toContain("eleting the data")
+        rmSync(small, { recursive: true })
+      }
+      makeRoom()
+    }
   })
 })

@@ -27,6 +27,8 @@ export interface HandlerContext {
   ) => Ready<Grant<S>>
   /** Lets requests wait for the end of a job. */
   readonly waits: JobWaits
-  /** Checks that the key is still valid, after the body has arrived. */
+  /** Checks that the key is still valid, after the body has arrived or a wait is over. */
   readonly confirm: (exchange: Exchange, clock: Clock.Clock) => Ready<object>
+  /** Milliseconds after which a stream confirms its key again. */
+  readonly confirmEveryMs: number
 }

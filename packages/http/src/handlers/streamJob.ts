@@ -1,3 +1,4 @@
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { JobFamily } from "@kiln/client"
@@ -8,8 +9,8 @@ import type { HandlerContext } from "./HandlerContext.ts"
 import { findJob } from "./pollJob.ts"
 import { refusalFor } from "./refusalFor.ts"
 
-/** Interval of comments in a silent stream, before proxies close it. The key is checked again at each. */
-const commentEvery = "15 seconds"
+/** Interval of comments, which keep proxies from closing a silent stream. */
+const commentEveryMs = 15_000
 
 const headers = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -46,6 +47,10 @@ const isFull = new Refusal({
   message: "Too many requests wait for jobs. Close streams that are not read any more, or repeat the request later.",
 })
 
+/** Returns the number of the tick, or fails once the key is no longer valid. */
+const stillValid = (context: HandlerContext, exchange: Exchange, clock: Clock.Clock, tick: number) =>
+  Effect.suspend(() => Effect.as(asStep(context.confirm(exchange, clock)), tick))
+
 /** Sends the chunks of a job as events, from the one after `Last-Event-ID`, until the job has finished. */
 export const streamJob = (context: HandlerContext, family: JobFamily, keyScope: string): Handler =>
   Effect.fnUntraced(function* (exchange, path, clock): Effect.fn.Return<Reply, Refusal> {
@@ -65,11 +70,13 @@ export const streamJob = (context: HandlerContext, family: JobFamily, keyScope: 
       Stream.map(context.engine.streamChunks(jobId, from), chunkEvent),
       Stream.fromEffect(end),
     )
-    const stillMay = Effect.as(asStep(context.confirm(exchange, clock)), comment)
-    // The first comment sends the headers.
-    const comments = Stream.concat(
-      Stream.succeed(comment),
-      Stream.mapEffect(Stream.drop(Stream.tick(commentEvery), 1), () => stillMay),
+    const { confirmEveryMs } = context
+    const isComment = (tick: number): boolean => tick % Math.floor(commentEveryMs / confirmEveryMs) === 0
+    // The first tick is immediate, and its comment sends the headers. Each later tick checks the key again.
+    const comments = Stream.tick(confirmEveryMs).pipe(
+      Stream.mapEffect((_, tick) => (tick === 0 ? Effect.succeed(0) : stillValid(context, exchange, clock, tick))),
+      Stream.filter(isComment),
+      Stream.map(() => comment),
     )
     const body = Stream.merge(events, comments, { haltStrategy: "left" })
     return { status: 200, headers, body: context.waits.streaming(grant, body) }

@@ -51,7 +51,7 @@ export const createImages = (context: OpenAiContext): Handler =>
     const asBytes = (body["response_format"] ?? (isNewer ? "b64_json" : "url")) === "b64_json"
     const data: Array<object> = []
     for (const job of jobs) {
-      const end = yield* awaitEnd(context, exchange, grant, job, untilMs, now)
+      const end = yield* awaitEnd(context, exchange, grant, job, untilMs, clock)
       if ("reply" in end) return end.reply
       const [file] = end.done.files
       if (file === undefined) return yield* new Refusal({ code: "file_gone" })

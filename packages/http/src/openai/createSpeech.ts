@@ -31,7 +31,7 @@ export const createSpeech = (context: OpenAiContext): Handler =>
     const { input, voice } = body
     const request = { ...(input !== undefined && { input }), ...(voice !== undefined && { voice }) }
     const job = yield* createFor(context, exchange, grant, offer, { request, body, index: 0 })
-    const end = yield* awaitEnd(context, exchange, grant, job, untilMs, now)
+    const end = yield* awaitEnd(context, exchange, grant, job, untilMs, clock)
     if ("reply" in end) return end.reply
     const [file] = end.done.files
     if (file === undefined) return yield* new Refusal({ code: "file_gone" })

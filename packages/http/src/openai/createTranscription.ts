@@ -183,7 +183,7 @@ export const createTranscription = (context: OpenAiContext): Handler =>
       Effect.catchTag("Joined", (joined) => Effect.as(asStep(context.confirm(exchange, clock)), joined.job)),
     )
     const untilMs = now() + context.openAi.waitMs
-    const end = yield* awaitEnd(context, exchange, grant, job, untilMs, now)
+    const end = yield* awaitEnd(context, exchange, grant, job, untilMs, clock)
     if ("reply" in end) return end.reply
     const transcript = end.done.output?.["transcript"]
     const text = typeof transcript === "string" ? transcript : ""

@@ -105,11 +105,13 @@ export const awaitEnd = Effect.fnUntraced(function* (
   grant: Grant,
   job: Job,
   untilMs: number,
-  now: () => number,
+  clock: Clock.Clock,
 ): Effect.fn.Return<{ readonly done: Job } | { readonly reply: Reply }, Refusal> {
+  const now = () => clock.currentTimeMillisUnsafe()
   if (!isFinished(job)) {
     exchange.source.holdOpen?.()
     yield* context.waits.waitForEnd(grant, job.id, Math.max(0, untilMs - now()))
+    yield* asStep(context.confirm(exchange, clock))
   }
   const ended = yield* Effect.mapError(context.engine.getJob(grant, job.id), (error) => refusalFor(error))
   if (!isFinished(ended)) {

@@ -20,6 +20,8 @@ import { type KeyLimiters, monotonicMs, type RateLimitDecision, type RateLimits 
 
 /** Milliseconds for which a valid key is cached: revocation must take effect everywhere within 5 s. */
 const believedForMs = 3_000
+/** Milliseconds between two checks of a key that is in use all the time: with the cache, at most 5 s. */
+export const confirmKeyMs = 2_000
 /** Maximum number of cached keys. */
 const maxRemembered = 10_000
 

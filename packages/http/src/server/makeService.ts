@@ -13,7 +13,7 @@ import { openAiRoutes } from "../openai/openAiRoutes.ts"
 import { pageRoutes } from "../pages/pageRoutes.ts"
 import { makeRoutes } from "../Routes.ts"
 import { parseTrustedProxies } from "../wire/ClientAddress.ts"
-import { makeAdmit, makeAuthenticate, makeConfirm } from "./admission.ts"
+import { confirmKeyMs, makeAdmit, makeAuthenticate, makeConfirm } from "./admission.ts"
 import { type KeyLimiters, limitReads, localKeyLimiter, SharedKeyLimiter } from "./rateLimits.ts"
 import { type App, makeApp, Router, type Shutdown } from "./app.ts"
 import { type AskCaller, makeAuthenticateCaller } from "./callerAuthentication.ts"
@@ -47,6 +47,9 @@ export interface ServiceOptions extends Pick<
 /** Milliseconds for which the result of the store check is cached, because readiness is public and may be polled often. */
 const storeCheckMs = 500
 
+/** Milliseconds between two questions of a stream to the program's own `authenticate`, which may be slow. */
+const askCallerMs = 15_000
+
 /** Creates the service without a server; any server can pass requests to it. */
 export const makeService = Effect.fnUntraced(function* (
   options: ServiceOptions,
@@ -71,6 +74,7 @@ export const makeService = Effect.fnUntraced(function* (
     linkBlob: options.redirectFiles ? yield* findLink : undefined,
     admit: makeAdmit(authenticate, rateLimits, yield* makeLimiters(ids.next("req"))),
     confirm: makeConfirm(authenticate),
+    confirmEveryMs: options.askCaller === undefined ? confirmKeyMs : askCallerMs,
     waits: makeJobWaits(engine, readiness),
     readiness,
   }

@@ -1,7 +1,8 @@
 import { getEventListeners } from "node:events"
 import { createClient } from "@kiln/client"
 import { jobRoute, nodeHandler, fetchHandler } from "@kiln/http/mount"
-import { Effect, Stream } from "effect"
+import { Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { describe, expect, it, onTestFinished, vi } from "vitest"
 import { streamJob } from "../../src/handlers/streamJob.ts"
 import { Client } from "./support/Client.ts"
@@ -188,6 +189,7 @@ describe("a stream over HTTP", () => {
     const context = {
       admit: () => ({}),
       confirm: () => ({}),
+      confirmEveryMs: 2_000,
       offers: new Map([["reading", { family }]]),
       engine: { pollJob: () => polls.shift(), streamChunks: () => Stream.empty },
       waits: { hasRoom: () => true, streaming: (_: unknown, body: unknown) => body },
@@ -197,5 +199,38 @@ describe("a stream over HTTP", () => {
     const { body } = await Effect.runPromise(Effect.clockWith((clock) => handle(exchange as never, "job_1", clock)))
     const text = Stream.mkString(Stream.decodeText(body as Stream.Stream<Uint8Array>))
     expect(await Effect.runPromise(text)).toContain('event: end\ndata: {"status":null}\n\n')
+  })
+
+  it("asks every 2 s whether its key is still valid, and breaks if it is not: a valid key is cached for 3 s", async () => {
+    const family = { group: "readings" }
+    let isRevoked = false
+    const context = {
+      admit: () => ({}),
+      confirm: () => (isRevoked ? Effect.fail("revoked") : {}),
+      confirmEveryMs: 2_000,
+      offers: new Map([["reading", { family }]]),
+      engine: { pollJob: () => Effect.succeed({ id: "job_1", kind: "reading" }), streamChunks: () => Stream.never },
+      waits: { hasRoom: () => true, streaming: (_: unknown, body: unknown) => body },
+    }
+    const handle = streamJob(context as never, family as never, "reading.create")
+    const exchange = { header: () => undefined }
+    const sent: Array<string> = []
+    const program = Effect.gen(function* () {
+      const { body } = yield* Effect.clockWith((clock) => handle(exchange as never, "job_1", clock))
+      const text = Stream.decodeText(body as Stream.Stream<Uint8Array, unknown>)
+      const reading = yield* Effect.forkChild(
+        Effect.flip(Stream.runForEach(text, (part) => Effect.sync(() => sent.push(part)))),
+      )
+      for (let seconds = 0; seconds < 20; seconds += 2) yield* TestClock.adjust("2 seconds")
+      const before = sent.length
+      isRevoked = true
+      yield* TestClock.adjust("2 seconds")
+      return { before, error: reading.pollUnsafe() && (yield* Fiber.join(reading)) }
+    })
+    const { before, error } = await Effect.runPromise(
+      Effect.provide(program, TestClock.layer()) as Effect.Effect<never>,
+    )
+    expect(error).toBe("revoked")
+    expect(before, "the first comment and one against silence").toBe(2)
   })
 })

@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises"
+import { KeyDirectory } from "@kiln/core/ports"
+import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { startServer, type TestServer } from "../server/startServer.ts"
 import { type Answer, callerOf, form, until, wav } from "./support.ts"
@@ -188,6 +191,19 @@ describe("a request that waits", () => {
     expect(jobOf(answer)).toMatch(/^job_/)
     expect(answer.headers.get("retry-after")).toBe("1")
     await stopped
+  })
+
+  it("is refused at the end of a wait in which its key was revoked", async () => {
+    await using service = await startServer({ worker: true, http: { openAi: { waitMs: 20_000 } } })
+    const { id, secret } = await service.createKey()
+    const ask = callerOf(service, secret)
+    const late = "sandbox:delay:4"
+    const waiting = [ask("audio/speech", { ...speech, input: late }), ask("images/generations", { prompt: late })]
+    // Requests on connections of their own have been admitted by then.
+    await sleep(500)
+    await service.run(Effect.flatMap(KeyDirectory, (keys) => keys.revokeKey(id)))
+    for (const answer of await Promise.all(waiting))
+      expect(errorOf(answer)).toMatchObject({ status: 401, code: "invalid_api_key" })
   })
 
   it("tells a client that asks too often when to repeat", async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { closeSync, openSync, rmSync, writeSync } from "node:fs"
+import { closeSync, openSync, rmSync, statSync, truncateSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "@kiln/service-lab"
 
@@ -57,8 +57,8 @@ const disposable = (directory: ReturnType<typeof temporaryDirectory>) => ({
   },
 })
 
-/** Takes all the room there is left; what it answers gives it back. */
-export const fill = (directory: string): (() => void) => {
+/** Takes all the room there is left but these bytes; what it answers gives it back. */
+export const fill = (directory: string, room = 0): (() => void) => {
   const path = join(directory, "ballast")
   const file = openSync(path, "w")
   for (let size = 1_048_576; size >= 1;) {
@@ -69,5 +69,6 @@ export const fill = (directory: string): (() => void) => {
     }
   }
   closeSync(file)
+  if (room > 0) truncateSync(path, statSync(path).size - room)
   return () => rmSync(path)
 }
