@@ -1,9 +1,10 @@
 import { givenField } from "@kiln/core/domain"
 import { type BuiltInKind, builtInKinds, type Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
-import { openEmbedded } from "@kiln/core/effect"
+import { JobEvents, openEmbedded } from "@kiln/core/effect"
 import { builtInPorts, type ProviderPort } from "@kiln/core/ports"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
@@ -73,7 +74,7 @@ export const testEngine = async <K extends Kind = BuiltInKind>(
   await inside(serveLiveForEver)
   const timeTravel = makeTimeTravel(time, inside)
   const runner = makeRunner(context, inside, time, timeTravel, fakes, mode)
-  Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner))
+  Object.assign(engine, mode === "inline" && inlineVerbs(engine, timeTravel, runner, Context.get(context, JobEvents)))
   const finish = mode === "inline" ? runner.finish : noWait
   const verbs = manualVerbs(engine, time, timeTravel, runner, mode)
   return Object.assign(engine, kit, mode === "manual" ? watchedVerbs(engine, verbs) : verbs, transactional(finish))

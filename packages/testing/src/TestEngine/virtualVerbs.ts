@@ -1,6 +1,6 @@
 import type { DrainOptions, EmbeddedEngine, JobReference, Kind } from "@kiln/core"
 import type { JobId } from "@kiln/core/domain"
-import { partsOfSubmitAndWait } from "@kiln/core/effect"
+import { type JobEvents, partsOfSubmitAndWait } from "@kiln/core/effect"
 import type { TimeTravel } from "./TimeTravel.ts"
 import type { Runner } from "./Runner.ts"
 import type { TestEngine } from "./TestEngine.ts"
@@ -68,6 +68,7 @@ export const inlineVerbs = <K extends Kind>(
   { get, operator, submit, submitMany, wait }: EmbeddedEngine<K, object, object>,
   { advance }: TimeTravel,
   { finish }: Runner,
+  events: JobEvents["Service"],
 ): Inline<K> & Pick<EmbeddedEngine<K>, "operator"> => {
   const verbs: Inline<K> = {
     submit: async (kind, request, options) => {
@@ -109,6 +110,15 @@ export const inlineVerbs = <K extends Kind>(
         const again = await operator.retry(job, options)
         await finish(again.id)
         return get(again)
+      },
+      retryMany: async (filter, options) => {
+        const again: Array<JobId> = []
+        const deafen = events.listen((event) => {
+          if (event.type === "queued") again.push(event.jobId)
+        })
+        const result = await operator.retryMany(filter, options).finally(deafen)
+        for (const jobId of again) await finish(jobId)
+        return result
       },
     },
   }

@@ -132,6 +132,18 @@ describe("an inline test engine", () => {
     expect(again.id).not.toBe(failed.id)
   })
 
+  it("retries many failed jobs on request, each to its end", async () => {
+    await using kiln = await testEngine()
+    const { speech } = kiln.providers
+    speech.fail("content_rejected").fail("content_rejected")
+    for (const input of ["one", "two"])
+      assertFailed(await kiln.submit("speech_synthesis", { input }), "content_rejected")
+    speech.fail()
+    expect(await kiln.operator.retryMany({ kind: "speech_synthesis" })).toMatchObject({ matched: 2, changed: 2 })
+    expect((await kiln.submitted()).map(({ status }) => status)).toEqual(["failed", "failed", "done", "done"])
+    expect(await kiln.operator.retryMany({ kind: "speech_synthesis" }, { dryRun: true })).toMatchObject({ changed: 0 })
+  })
+
   it("returns a job that cannot run now unfinished, and runs it once it can", async () => {
     await using kiln = await testEngine()
     await kiln.operator.pause("speech_synthesis")
