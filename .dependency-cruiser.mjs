@@ -14,7 +14,11 @@ const doors = globSync("packages/*/package.json", { cwd: import.meta.dirname }).
   const { exports } = JSON.parse(readFileSync(join(import.meta.dirname, path), "utf8"))
   return Object.values(exports).map((door) => `^${join(dirname(path), door["@kiln/source"]).replaceAll(".", "[.]")}$`)
 })
-const coreDomainAndPorts = "^packages/core/src/(domain|ports)/index[.]ts$"
+const domainAndRules = "^packages/core/src/domain/(index|rules)[.]ts$"
+/** What a store sees: the nouns, the ports that it implements, and the rules that decide for it. */
+const storeDoors = [domainAndRules, "^packages/core/src/ports/index[.]ts$"]
+/** What a provider sees: the nouns, and the ports that it implements. */
+const providerDoors = "^packages/core/src/(domain|providers)/index[.]ts$"
 const effect = "(^|/)node_modules/effect/"
 /** Types of the AI SDK, which exist for the compiler only. */
 const aiSdkTypes = "(^|/)node_modules/@ai-sdk/provider/.*[.]d[.]ts$"
@@ -49,17 +53,33 @@ const forbidden = [
   },
   {
     name: "adapters-see-domain-and-ports",
-    comment: "an adapter implements ports: of kiln it sees @kiln/core/domain and @kiln/core/ports",
+    comment: "an adapter implements ports: of kiln it sees @kiln/core/domain, ports and rules",
     severity: "error",
-    from: { path: adapters, pathNot: ["^packages/(provider-ai-sdk|media-probe)/", sqlAdapters] },
-    to: { path: "^packages/(?!$1/)", pathNot: coreDomainAndPorts },
+    from: { path: adapters, pathNot: ["^packages/(provider-[^/]+|media-probe)/", sqlAdapters] },
+    to: { path: "^packages/(?!$1/)", pathNot: storeDoors },
+  },
+  {
+    name: "providers-see-domain-and-providers",
+    comment: "a provider answers requests: of kiln it sees @kiln/core/domain and @kiln/core/providers, and no store",
+    severity: "error",
+    from: { path: "^packages/(provider-[^/]+)/src/", pathNot: "^packages/provider-ai-sdk/" },
+    to: { path: "^packages/(?!$1/)", pathNot: providerDoors },
+  },
+  {
+    name: "rules-are-for-stores",
+    comment: "stores and their tests decide by @kiln/core/rules; everything else asks them through ports",
+    severity: "error",
+    from: {
+      path: "^packages/(?!core/|adapter-|sql-store/|testing/|conformance/|simulation/)[^/]+/src/",
+    },
+    to: { path: "^packages/core/src/domain/rules[.]ts$" },
   },
   {
     name: "sql-adapters-see-sql-store",
     comment: "the adapters of databases also see @kiln/sql-store, which is built into them",
     severity: "error",
     from: { path: sqlAdapters },
-    to: { path: "^packages/(?!$1/)", pathNot: [coreDomainAndPorts, sqlStore] },
+    to: { path: "^packages/(?!$1/)", pathNot: [...storeDoors, sqlStore] },
   },
   {
     name: "sql-store-sees-domain-and-ports",
@@ -67,7 +87,7 @@ const forbidden = [
     severity: "error",
     from: { path: "^packages/sql-store/src/" },
     to: {
-      pathNot: [effect, "(^|/)node_modules/kysely/", "^packages/sql-store/src/", coreDomainAndPorts],
+      pathNot: [effect, "(^|/)node_modules/kysely/", "^packages/sql-store/src/", ...storeDoors],
       dependencyTypesNot: ["unknown"],
     },
   },
@@ -85,22 +105,22 @@ const forbidden = [
     from: { path: "^packages/media-probe/src/" },
     to: {
       path: "^packages/(?!media-probe/)",
-      pathNot: [coreDomainAndPorts, "^packages/core/src/media/index[.]ts$"],
+      pathNot: "^packages/core/src/(domain|ports|media)/index[.]ts$",
     },
   },
   {
-    name: "ai-sdk-sees-ports-and-http",
-    comment: "what speaks to models over HTTP sees @kiln/core/domain, @kiln/core/ports and @kiln/provider-http",
+    name: "ai-sdk-sees-providers-and-http",
+    comment: "what speaks to models over HTTP sees @kiln/core/domain, @kiln/core/providers and @kiln/provider-http",
     severity: "error",
     from: { path: "^packages/(provider-ai-sdk)/src/" },
-    to: { path: "^packages/(?!$1/)", pathNot: [coreDomainAndPorts, "^packages/provider-http/src/index[.]ts$"] },
+    to: { path: "^packages/(?!$1/)", pathNot: [providerDoors, "^packages/provider-http/src/index[.]ts$"] },
   },
   {
     name: "testing-sees-domain-and-ports",
     comment: "memory adapters and fakes work on ports; only TestEngine assembles the engine itself",
     severity: "error",
     from: { path: "^packages/testing/src/", pathNot: "^packages/testing/src/TestEngine(/|[.]ts$)" },
-    to: { path: "^packages/(?!testing/)", pathNot: coreDomainAndPorts },
+    to: { path: "^packages/(?!testing/)", pathNot: [...storeDoors, providerDoors] },
   },
   {
     name: "test-engine-sees-core",
@@ -116,7 +136,7 @@ const forbidden = [
     from: { path: "^packages/conformance/src/" },
     to: {
       path: "^packages/(?!conformance/)",
-      pathNot: [coreDomainAndPorts, "^packages/testing/src/index[.]ts$"],
+      pathNot: [...storeDoors, "^packages/testing/src/index[.]ts$"],
     },
   },
   {
@@ -124,7 +144,7 @@ const forbidden = [
     comment: "the model of a job's moves is pure: it needs the domain and no test runner",
     severity: "error",
     from: { path: "^packages/conformance/src/model/" },
-    to: { pathNot: ["^packages/conformance/src/model/", "^packages/core/src/domain/index[.]ts$"] },
+    to: { pathNot: ["^packages/conformance/src/model/", domainAndRules] },
   },
   {
     name: "simulation-sees-core-and-testing",

@@ -5,14 +5,8 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { defaultEngineSettings } from "@kiln/core/effect"
-import {
-  applyEvent,
-  created,
-  type TransitionEvent,
-  type JobState,
-  type JobTransition,
-  jobTransitions,
-} from "@kiln/core/domain"
+import type { JobState } from "@kiln/core/domain"
+import { applyEvent, created, type TransitionEvent, type JobTransition, jobTransitions } from "@kiln/core/rules"
 import { difference } from "./difference.ts"
 
 type Table = Readonly<Record<TransitionEvent["event"] | "created", JobTransition>>

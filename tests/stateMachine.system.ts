@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { globSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { applyEvent, type JobTransition, jobTransitions } from "@kiln/core/domain"
+import { applyEvent, type JobTransition, jobTransitions } from "@kiln/core/rules"
 import { describe, expect, it } from "vitest"
 import { describeStateMachine, withDiagram } from "../scripts/stateMachine.ts"
 import { plantTree, repository } from "./support/plantTree.ts"

@@ -1,4 +1,4 @@
-import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/providers"
 import { Effect } from "effect"
 import { runProgram } from "./runProgram.ts"
 import { withLengths } from "./wav.ts"

@@ -4,7 +4,7 @@ import {
   effectProvider,
   type ProviderError,
   providerRefused,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { Effect, Stream } from "effect"
 import { resample } from "./resample.ts"
 import { runProgram } from "./runProgram.ts"

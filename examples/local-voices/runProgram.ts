@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { type ProviderError, providerBroken, providerRefused, providerUnavailable } from "@kiln/core/ports"
+import { type ProviderError, providerBroken, providerRefused, providerUnavailable } from "@kiln/core/providers"
 import { Effect } from "effect"
 
 /** One run of a local program. */

@@ -1,7 +1,7 @@
 import { mkdtemp, open, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { providerUnavailable } from "@kiln/core/ports"
+import { providerUnavailable } from "@kiln/core/providers"
 import { Effect } from "effect"
 
 const orUnavailable = <A>(what: () => Promise<A>) =>

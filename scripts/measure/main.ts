@@ -45,8 +45,9 @@ const rows: Array<readonly [what: string, count: string | number]> = [
   ["SQL adapters and shared SQL: lines / files", sizeOf(sqlPackages.flatMap(inPackage))],
   ["core: lines / files", sizeOf(inPackage("core"))],
   ["files of at most 30 lines with one importer", small.length],
-  ["names of @kiln/core/domain", namesOf("core.domain.api.md")],
-  ["names of @kiln/core/ports", namesOf("core.ports.api.md")],
+  ...["domain", "ports", "rules", "providers"].map(
+    (door) => [`names of @kiln/core/${door}`, namesOf(`core.${door}.api.md`)] as const,
+  ),
   ["docs: words", words],
 ]
 for (const store of ["sqlite", "postgres"] as const) {

@@ -188,7 +188,7 @@ describe.each(["npm", "pnpm"] as const)("an empty project with the packages inst
   it("starts it with the project's Effect if a configuration may use that", async () => {
     project.write(
       "kiln.config.mjs",
-      `import { effectProvider } from "@kiln/core/ports"
+      `import { effectProvider } from "@kiln/core/providers"
       export default { providers: { reply: effectProvider("reply", () => { throw new Error("not called") }) } }`,
     )
     const settings = { KILN_CONFIG: join(project.root, "kiln.config.mjs") }

@@ -1,4 +1,4 @@
-import type { AudioInput, ProviderCall } from "@kiln/core/ports"
+import type { AudioInput, ProviderCall } from "@kiln/core/providers"
 import { Stream } from "effect"
 
 /** A provider call like the engine's. */

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { fullAt, type JobId, takePortion } from "@kiln/core/domain"
+import type { JobId } from "@kiln/core/domain"
+import { fullAt, takePortion } from "@kiln/core/rules"
 import { type BucketRequest, type DeliveryStore, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket, makeDeliveryStore } from "@kiln/sql-store"
 import {

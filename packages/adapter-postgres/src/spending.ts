@@ -1,13 +1,6 @@
 import { sql } from "kysely"
-import {
-  type JobId,
-  type SpendCap,
-  type SpendEntry,
-  type Spending,
-  spendingOf,
-  type SpendOwner,
-  startOfPeriod,
-} from "@kiln/core/domain"
+import type { JobId, SpendCap, Spending, SpendOwner } from "@kiln/core/domain"
+import { type SpendEntry, spendingOf, startOfPeriod } from "@kiln/core/rules"
 import type { LedgerPage, LedgerPart, NewJob } from "@kiln/core/ports"
 import { listCaps, readCharges, type StoredCap, writeCap } from "@kiln/sql-store"
 import { batchStatement, type Given, type ItemOf, query, statement, storeTime, text, whole } from "./Statement.ts"

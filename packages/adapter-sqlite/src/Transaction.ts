@@ -1,6 +1,6 @@
 import type * as Clock from "effect/Clock"
 import { sql } from "kysely"
-import { type ClockReading, readClocks, StoreTime } from "@kiln/core/domain"
+import { type ClockReading, readClocks, StoreTime } from "@kiln/core/rules"
 import type { PreparedStatement, RunResult, SqliteDatabase, SqlValue } from "./SqliteDatabase.ts"
 import {
   type AnyBatch,

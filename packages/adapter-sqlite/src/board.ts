@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { type Board, lastServedStepMs } from "@kiln/core/domain"
+import type { Board } from "@kiln/core/domain"
+import { lastServedStepMs } from "@kiln/core/rules"
 import type { PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { boardOf, encodeScope, makeSwitchboard, type StoredBoard } from "@kiln/sql-store"
 import { assign, select, type Values } from "./columns.ts"

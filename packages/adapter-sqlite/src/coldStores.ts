@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { fullAt, type TakenPortion, takePortion } from "@kiln/core/domain"
+import { fullAt, type TakenPortion, takePortion } from "@kiln/core/rules"
 import { type BucketRequest, type DeliveryStore, RateLimitStore } from "@kiln/core/ports"
 import { decodeBucket, makeDeliveryStore } from "@kiln/sql-store"
 import type { Database } from "./Database.ts"

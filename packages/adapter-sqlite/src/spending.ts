@@ -1,15 +1,6 @@
 import { sql } from "kysely"
-import {
-  dailySums,
-  type JobId,
-  reservedSums,
-  type SpendCap,
-  type Spending,
-  spendingOf,
-  type SpendOwner,
-  startOfPeriod,
-  withoutReservation,
-} from "@kiln/core/domain"
+import type { JobId, SpendCap, Spending, SpendOwner } from "@kiln/core/domain"
+import { dailySums, reservedSums, spendingOf, startOfPeriod, withoutReservation } from "@kiln/core/rules"
 import type { LedgerPage, LedgerPart } from "@kiln/core/ports"
 import { listCaps, readCharges, writeCap } from "@kiln/sql-store"
 import { type Given, query, type RowOf, statement } from "./Statement.ts"

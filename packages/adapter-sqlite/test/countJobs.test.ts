@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fixtures } from "@kiln/conformance"
-import { labelsOf } from "@kiln/core/domain"
+import { labelsOf } from "@kiln/core/rules"
 import { makeSqliteJobDirectory } from "../src/jobs/directory.ts"
 import { openDatabase } from "../src/openDatabase.ts"
 import { storesOf } from "./support/arrangeJobs.ts"

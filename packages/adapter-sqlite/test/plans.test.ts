@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { callEveryVerb, fixtures } from "@kiln/conformance"
-import { ranks } from "@kiln/core/domain"
+import { ranks } from "@kiln/core/rules"
 import {
   announcedUploads,
   arrivingUploads,

@@ -1,7 +1,7 @@
 import type { AnyProvider } from "@kiln/core"
 import { defaultEngineSettings, type EngineSettings, wholeKind } from "@kiln/core/effect"
 import { builtInKinds, defaultVoices, type JobKind, type Kind, portsOf, type Voices } from "@kiln/core/kinds"
-import { type ProviderName, providerNames, rateProblem } from "@kiln/core/ports"
+import { type ProviderName, providerNames, rateProblem } from "@kiln/core/providers"
 import type { NamedEngineSettings } from "./Settings.ts"
 
 /**

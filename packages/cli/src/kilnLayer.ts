@@ -14,14 +14,8 @@ import {
   providerSet,
 } from "@kiln/core/effect"
 import { JobKinds, portsOf } from "@kiln/core/kinds"
-import {
-  type BlobStore,
-  type IdGenerator,
-  type MediaProbe,
-  Providers,
-  type ProviderSet,
-  type WakeUp,
-} from "@kiln/core/ports"
+import type { BlobStore, IdGenerator, MediaProbe, WakeUp } from "@kiln/core/ports"
+import { Providers, type ProviderSet } from "@kiln/core/providers"
 import { layerSweeps, runDeliveries, runSchedules, Worker } from "@kiln/core/worker"
 import { MediaProbeLive } from "@kiln/media-probe"
 import { sandboxProviders } from "@kiln/provider-sandbox"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { ProviderSet } from "@kiln/core/ports"
+import type { ProviderSet } from "@kiln/core/providers"
 import { causeMessage, type CommandFailed, failed, misused } from "./CommandFailed.ts"
 import { type OpenAiPlace, openAiProblem } from "./settings/openAi.ts"
 

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { PostgresStores } from "@kiln/adapter-postgres"
 import { SqliteStores } from "@kiln/adapter-sqlite"
-import { withDelivery } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import {
   AuditLog,
   DeliveryStore,

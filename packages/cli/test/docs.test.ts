@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
-import { errorCodes, jobTransitions, warningCodes } from "@kiln/core/domain"
+import { errorCodes, warningCodes } from "@kiln/core/domain"
+import { jobTransitions } from "@kiln/core/rules"
 import { describe, expect, it } from "vitest"
 import { errorCatalogue, refusalCodes } from "@kiln/client/api"
 import { settingNames } from "../src/Settings.ts"

@@ -2,7 +2,8 @@ import { expect } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
-import { type Job, polledJob, type SpendOwner, type Upload } from "@kiln/core/domain"
+import type { Job, SpendOwner, Upload } from "@kiln/core/domain"
+import { polledJob } from "@kiln/core/rules"
 import {
   type Claim,
   type ClaimRequest,

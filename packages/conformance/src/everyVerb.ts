@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { type StoreUnavailable, withDelivery } from "@kiln/core/domain"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import {
   type Claim,
   type ClaimRequest,

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
-import { applyEvent, type Job, type TransitionEvent } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { applyEvent, type TransitionEvent } from "@kiln/core/rules"
 import { illFormed } from "./model/illFormed.ts"
 import { differingField, jobOriginFields, jobOwnFields, stateOf } from "./model/jobFields.ts"
 

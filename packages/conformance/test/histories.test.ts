@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import { type Job, jobTransitions } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { jobTransitions } from "@kiln/core/rules"
 import { JobStore } from "@kiln/core/ports"
 import { findDifference } from "../src/index.ts"
 import { MemoryStores } from "@kiln/testing"

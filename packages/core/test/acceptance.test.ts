@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import * as domain from "@kiln/core/domain"
+import * as rules from "@kiln/core/rules"
 import { acceptanceProperties } from "./acceptanceProperties.ts"
 
 describe("judgeJob", () => {
   for (const [name, holds] of Object.entries(acceptanceProperties))
-    it(name, () => expect(() => holds(domain)).not.toThrow())
+    it(name, () => expect(() => holds(rules)).not.toThrow())
 })

@@ -1,6 +1,7 @@
 import { expect } from "vitest"
 import fc from "fast-check"
-import type { Board, Job, JobFacts, Upload } from "@kiln/core/domain"
+import type { Board, Job, Upload } from "@kiln/core/domain"
+import type { JobFacts } from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import type { Schedule } from "@kiln/core/worker"
 

@@ -10,7 +10,8 @@ import {
   wholeKind,
 } from "@kiln/core/effect"
 import { JobKind, JobKinds } from "@kiln/core/kinds"
-import { MediaProbe, Providers } from "@kiln/core/ports"
+import { MediaProbe } from "@kiln/core/ports"
+import { Providers } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Deferred, Effect, Fiber, Layer, Metric, Schema } from "effect"

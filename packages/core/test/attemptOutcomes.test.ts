@@ -1,7 +1,8 @@
 // What the meter of a process, and so its metrics, are told of attempts that have ended.
 import { assert, describe, it } from "@effect/vitest"
 import type { Charge } from "@kiln/core/domain"
-import { JobStore, providerBroken, ProviderFailure } from "@kiln/core/ports"
+import { JobStore } from "@kiln/core/ports"
+import { providerBroken, ProviderFailure } from "@kiln/core/providers"
 import { AttemptMeter, type AttemptOutcome } from "@kiln/core/worker"
 import { Effect, Fiber } from "effect"
 import { cancelJob } from "../src/engine/cancelJob.ts"

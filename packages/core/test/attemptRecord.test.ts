@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { failedAttempt, isStorableText } from "../src/domain/index.ts"
+import { failedAttempt } from "../src/domain/rules.ts"
+import { isStorableText } from "../src/domain/index.ts"
 import { attemptRecord, maxAttemptRecordBytes } from "../src/domain/AttemptRecord.ts"
 
 const about = { errorCode: "internal_error", durationMs: 12.6, worker: "host:1" } as const

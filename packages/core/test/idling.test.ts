@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore, ProviderFailure, WakeUp } from "@kiln/core/ports"
+import { JobStore, WakeUp } from "@kiln/core/ports"
+import { ProviderFailure } from "@kiln/core/providers"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Clock, Deferred, Effect, Layer, Random } from "effect"

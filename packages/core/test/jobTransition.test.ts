@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest"
-import * as domain from "@kiln/core/domain"
+import * as rules from "@kiln/core/rules"
 import { type Transitions, transitionProperties } from "./jobTransitionProperties.ts"
 
 describe("job transitions", () => {
   for (const [name, holds] of Object.entries(transitionProperties))
-    it(name, () => expect(() => holds(domain)).not.toThrow())
+    it(name, () => expect(() => holds(rules)).not.toThrow())
 
   it("creates a job as queued and claimable immediately, with its full queue limit", () => {
-    expect(domain.created(5, { queueLimitMs: 100, runLimitMs: 10 })).toEqual({
+    expect(rules.created(5, { queueLimitMs: 100, runLimitMs: 10 })).toEqual({
       queueLimitMs: 100,
       runLimitMs: 10,
       status: "queued",
@@ -29,17 +29,17 @@ describe("job transitions", () => {
   it("creates a delayed job that becomes claimable later", () => {
     const limits = { queueLimitMs: 100, runLimitMs: 10 }
     const times = { claimableAt: 12, deadlineAt: 112, phaseStartedAt: 12 }
-    expect(domain.created(5, limits, 7)).toEqual({ ...domain.created(5, limits), ...times })
+    expect(rules.created(5, limits, 7)).toEqual({ ...rules.created(5, limits), ...times })
   })
 
   it("every event is reachable by random histories of these tests' length", () => {
     const seen = new Set<string>()
     const applyEvent: Transitions["applyEvent"] = (job, event, now) => {
-      const after = domain.applyEvent(job, event, now)
+      const after = rules.applyEvent(job, event, now)
       if (after !== undefined) seen.add(event.event)
       return after
     }
-    transitionProperties["a status never goes backwards"]?.({ ...domain, applyEvent })
-    expect([...seen, "created"].toSorted()).toEqual(Object.keys(domain.jobTransitions).toSorted())
+    transitionProperties["a status never goes backwards"]?.({ ...rules, applyEvent })
+    expect([...seen, "created"].toSorted()).toEqual(Object.keys(rules.jobTransitions).toSorted())
   })
 })

@@ -1,6 +1,7 @@
 import { expect } from "vitest"
 import fc from "fast-check"
-import { isFinished, type TransitionEvent, type JobState, type JobStatus } from "@kiln/core/domain"
+import { isFinished, type JobState, type JobStatus } from "@kiln/core/domain"
+import type { TransitionEvent } from "@kiln/core/rules"
 import type { JobEventName } from "../src/domain/JobTransition.ts"
 import type { JobLimits } from "../src/domain/JobState.ts"
 

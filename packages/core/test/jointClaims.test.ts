@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ClaimResult, JobStore, ProviderFailure, Switchboard, WakeUp } from "@kiln/core/ports"
+import { type ClaimResult, JobStore, Switchboard, WakeUp } from "@kiln/core/ports"
+import { ProviderFailure } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { MemoryStores } from "@kiln/testing"
 import { Deferred, Effect, Fiber, Layer } from "effect"

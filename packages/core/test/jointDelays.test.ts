@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { StoreUnavailable } from "@kiln/core/domain"
-import { JobStore, ShortLockWait, ProviderFailure } from "@kiln/core/ports"
+import { JobStore, ShortLockWait } from "@kiln/core/ports"
+import { ProviderFailure } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { Deferred, Effect } from "effect"
 import { everyVerbOf } from "./support/everyVerb.ts"

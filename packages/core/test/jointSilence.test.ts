@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { JobStore, ProviderFailure } from "@kiln/core/ports"
+import { JobStore } from "@kiln/core/ports"
+import { ProviderFailure } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
-import { BlobStore, type ProviderSet } from "@kiln/core/ports"
+import { BlobStore } from "@kiln/core/ports"
+import type { ProviderSet } from "@kiln/core/providers"
 import { Effect, Stream } from "effect"
 import { mp3, plainProviders, principal, within } from "./support/harness.ts"
 import { finished, running, submitSpeech, submitTranscription } from "./support/jobs.ts"

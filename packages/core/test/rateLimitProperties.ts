@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect } from "vitest"
-import type { SharedBucket } from "@kiln/core/domain"
+import type { SharedBucket } from "@kiln/core/rules"
 import type * as RateLimits from "../src/domain/RateLimit.ts"
 
 /** The module under examination. */

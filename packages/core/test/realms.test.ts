@@ -1,7 +1,8 @@
 import { runInNewContext } from "node:vm"
-import { canonicalJson, isArrayBuffer, isBlob, isBytes, isDate, isError, isTaggedError } from "@kiln/core/domain"
+import { isArrayBuffer, isBlob, isBytes, isDate, isError, isTaggedError } from "@kiln/core/domain"
+import { canonicalJson } from "@kiln/core/rules"
 import { isPlainObject } from "../src/domain/givenValues.ts"
-import { type ProviderFailure, resultInvalid } from "@kiln/core/ports"
+import { type ProviderFailure, resultInvalid } from "@kiln/core/providers"
 import { describe, expect, it } from "vitest"
 
 /** A value from another realm, like the platform's values under jest. */

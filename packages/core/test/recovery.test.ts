@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, EngineConfig, layerCrypto, layerEngine } from "@kiln/core/effect"
-import { MediaProbe, Providers, WakeUp } from "@kiln/core/ports"
+import { MediaProbe, WakeUp } from "@kiln/core/ports"
+import { Providers } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Clock, Context, Effect, Layer } from "effect"

@@ -1,3 +1,4 @@
+import type { JobState } from "@kiln/core/domain"
 import {
   applyEvent,
   type ClaimEnd,
@@ -5,9 +6,8 @@ import {
   holdsClaim,
   isRepeatedEnd,
   type TransitionEvent,
-  type JobState,
   jobTransitions,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import { describe, expect, it } from "vitest"
 
 /** Everything the holder of this token can say to end its claim. */

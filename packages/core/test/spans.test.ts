@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { layerCrypto, layerEngine } from "@kiln/core/effect"
-import { MediaProbe, Providers } from "@kiln/core/ports"
+import { MediaProbe } from "@kiln/core/ports"
+import { Providers } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer, Option, Tracer } from "effect"

@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { expect } from "vitest"
-import { chargeFor, Decimal, type SpendEntry, type Spending, type SpendOwner } from "@kiln/core/domain"
+import { chargeFor, Decimal, type Spending, type SpendOwner } from "@kiln/core/domain"
+import type { SpendEntry } from "@kiln/core/rules"
 import type * as SpendCaps from "../src/domain/SpendCap.ts"
 
 /** The module under examination. */

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type ClockReading, describeJump, StoreTime } from "@kiln/core/domain"
+import { type ClockReading, describeJump, StoreTime } from "@kiln/core/rules"
 
 interface StoreTimeLike {
   readonly now: (reading: ClockReading, kept?: number) => number

@@ -2,16 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { BlobUnavailable, StoreUnavailable } from "@kiln/core"
 import { Engine } from "@kiln/core/effect"
 import { type AttemptContext, type AttemptError, JobKind, JobKinds } from "@kiln/core/kinds"
+import { JobStore, Switchboard } from "@kiln/core/ports"
 import {
   effectProvider,
-  JobStore,
   providerBroken,
   ProviderPostponed,
   type ProviderError,
   providerPort,
   providerUnavailable,
-  Switchboard,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { layerSweeps } from "@kiln/core/worker"
 import { Clock, Effect, Layer, Schema } from "effect"
 import { storesWith } from "./support/faults.ts"

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
-import { BlobStore, JobStore, ProviderFailure, type ProviderSet, Switchboard } from "@kiln/core/ports"
+import { BlobStore, JobStore, Switchboard } from "@kiln/core/ports"
+import { ProviderFailure, type ProviderSet } from "@kiln/core/providers"
 import { expireOverdue, Worker } from "@kiln/core/worker"
 import { Clock, Deferred, Effect, Exit, Layer, Random, Scope, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage, storeDown, storesWith } from "./support/faults.ts"

@@ -1,5 +1,5 @@
 import { type OptionNames, requireOptions } from "@kiln/core/domain"
-import type { EffectProvider, ProviderName } from "@kiln/core/ports"
+import type { EffectProvider, ProviderName } from "@kiln/core/providers"
 import { image } from "./image.ts"
 import type { AiImageModel, AiReplyModel, AiSpeechModel, AiTranscriptionModel } from "./Models.ts"
 import { reply } from "./reply.ts"

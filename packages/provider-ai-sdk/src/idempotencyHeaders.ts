@@ -1,4 +1,4 @@
-import type { ProviderCall } from "@kiln/core/ports"
+import type { ProviderCall } from "@kiln/core/providers"
 
 /**
  * Returns an idempotency key that is the same for every attempt of a step, so that a provider that supports it does not

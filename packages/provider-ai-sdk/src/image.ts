@@ -1,4 +1,4 @@
-import { type EffectProvider, effectProvider } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider } from "@kiln/core/providers"
 import { generateImage, type ImageModel } from "ai"
 import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"

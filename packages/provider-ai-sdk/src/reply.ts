@@ -6,7 +6,7 @@ import {
   providerUnavailable,
   type Reply,
   resultInvalid,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { type FinishReason, generateText, type LanguageModel } from "ai"
 import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"

@@ -1,4 +1,4 @@
-import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/ports"
+import { type EffectProvider, effectProvider, resultInvalid } from "@kiln/core/providers"
 import { generateSpeech, type SpeechModel } from "ai"
 import * as Effect from "effect/Effect"
 import { callDefaults, callModel } from "./callModel.ts"

@@ -5,7 +5,7 @@ import {
   providerRefused,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { causes, classifyHttp, classifyThrown, FetchRefused, readErrorCode } from "@kiln/provider-http"
 import { APICallError } from "ai"
 

@@ -1,5 +1,5 @@
 import type { AudioFormat } from "@kiln/core/domain"
-import { type AudioInput, type EffectProvider, effectProvider } from "@kiln/core/ports"
+import { type AudioInput, type EffectProvider, effectProvider } from "@kiln/core/providers"
 import { transcribe, type TranscriptionModel } from "ai"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

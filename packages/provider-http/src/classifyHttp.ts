@@ -4,7 +4,7 @@ import {
   providerRefused,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { classOfCode } from "./ErrorCodes.ts"
 import { type HeaderLookup, retryAfterMs } from "./retryAfterMs.ts"
 

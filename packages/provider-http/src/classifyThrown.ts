@@ -1,5 +1,5 @@
 import { isError } from "@kiln/core/domain"
-import { type ProviderError, providerBroken, providerUnavailable, resultInvalid } from "@kiln/core/ports"
+import { type ProviderError, providerBroken, providerUnavailable, resultInvalid } from "@kiln/core/providers"
 import { causes } from "./causes.ts"
 import { FetchRefused } from "./FetchRefused.ts"
 

@@ -1,4 +1,4 @@
-import { type GeneratedFile, type ProviderError, type ProviderFailure, resultInvalid } from "@kiln/core/ports"
+import { type GeneratedFile, type ProviderError, type ProviderFailure, resultInvalid } from "@kiln/core/providers"
 import * as Effect from "effect/Effect"
 import { guardedFetch, type GuardedFetchOptions } from "./guardedFetch.ts"
 import { sendRequest } from "./sendRequest.ts"

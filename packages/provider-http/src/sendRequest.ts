@@ -1,4 +1,4 @@
-import { type ProviderError, resultInvalid } from "@kiln/core/ports"
+import { type ProviderError, resultInvalid } from "@kiln/core/providers"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

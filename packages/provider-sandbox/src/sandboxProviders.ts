@@ -9,7 +9,7 @@ import {
   ProviderFailure,
   type ProviderName,
   ProviderPostponed,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { drawTiles } from "./drawTiles.ts"
 import { encodePng } from "./encodePng.ts"
 

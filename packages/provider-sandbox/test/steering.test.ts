@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { errorCodes } from "@kiln/core/domain"
-import { type ProviderCall, ProviderFailure } from "@kiln/core/ports"
+import { type ProviderCall, ProviderFailure } from "@kiln/core/providers"
 import { parseSteering, sandboxProviders } from "@kiln/provider-sandbox"
 import { Effect } from "effect"
 import { callWith, firstCall } from "./support/calls.ts"

@@ -1,4 +1,5 @@
-import { type Job, type JobId, projectShare } from "@kiln/core/domain"
+import type { Job, JobId } from "@kiln/core/domain"
+import { projectShare } from "@kiln/core/rules"
 import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Network } from "./Network.ts"

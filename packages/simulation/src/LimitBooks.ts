@@ -1,4 +1,5 @@
-import { isClaimable, type Job } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { isClaimable } from "@kiln/core/rules"
 import type { EngineSettings } from "@kiln/core/effect"
 import type { Kernel } from "./Kernel.ts"
 import type { Coverage } from "./Coverage.ts"

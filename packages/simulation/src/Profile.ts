@@ -1,5 +1,5 @@
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
-import { providerNames } from "@kiln/core/ports"
+import { providerNames } from "@kiln/core/providers"
 import type { JobKind } from "@kiln/core/kinds"
 import type { Dice } from "./Dice.ts"
 

@@ -1,5 +1,5 @@
 import type { JobId, JobMode } from "@kiln/core/domain"
-import type { ProviderName } from "@kiln/core/ports"
+import type { ProviderName } from "@kiln/core/providers"
 import type { SimulatedProcess } from "./SimulatedProcess.ts"
 
 /** One call that reached a provider. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { Job, JobId } from "@kiln/core/domain"
-import type { GeneratedFile } from "@kiln/core/ports"
+import type { GeneratedFile } from "@kiln/core/providers"
 import type { Coverage } from "./Coverage.ts"
 import type { Kernel } from "./Kernel.ts"
 import type { ProviderCallRecord } from "./ProviderCallRecord.ts"

@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { canonicalJson, formatId, type JsonObject } from "@kiln/core/domain"
+import { formatId, type JsonObject } from "@kiln/core/domain"
+import { canonicalJson } from "@kiln/core/rules"
 import {
   Engine,
   EngineConfig,
@@ -22,12 +23,11 @@ import {
   JobDirectory,
   JobStore,
   MediaProbe,
-  Providers,
-  type ProviderSet,
   Switchboard,
   UploadStore,
   WakeUp,
 } from "@kiln/core/ports"
+import { Providers, type ProviderSet } from "@kiln/core/providers"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import type { Kernel } from "./Kernel.ts"
 import { type SimulatedKinds, uploadSeconds } from "./SimulatedKinds.ts"

@@ -15,7 +15,7 @@ import {
   type ProviderName,
   type ProviderPort,
   type ProviderSet,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { fakeMp3, fakePng } from "@kiln/testing"
 import type { ClaimBooks } from "./ClaimBooks.ts"
 import type { Kernel } from "./Kernel.ts"

@@ -1,5 +1,6 @@
 import type * as Context from "effect/Context"
-import { isFinished, purgePauseMs } from "@kiln/core/domain"
+import { isFinished } from "@kiln/core/domain"
+import { purgePauseMs } from "@kiln/core/rules"
 import { callAgainAndAgain } from "./caller/callAgainAndAgain.ts"
 import { drawCopy, heal, unleash } from "./Chaos.ts"
 import { Dice } from "./Dice.ts"

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely"
-import { type FileId, idBody, type JobId, purgePauseMs, type UploadId } from "@kiln/core/domain"
+import { type FileId, idBody, type JobId, type UploadId } from "@kiln/core/domain"
+import { purgePauseMs } from "@kiln/core/rules"
 import type { DuePurges, JobStore, NamedBlob, Purge, StoredLineage } from "@kiln/core/ports"
 import {
   batchStatement,

@@ -1,12 +1,6 @@
 import * as Effect from "effect/Effect"
-import {
-  type Board,
-  type PriceSnapshot,
-  type ProjectId,
-  type SpendCap,
-  type SpendOwner,
-  switchesWith,
-} from "@kiln/core/domain"
+import type { Board, PriceSnapshot, ProjectId, SpendCap, SpendOwner } from "@kiln/core/domain"
+import { switchesWith } from "@kiln/core/rules"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { decodeAmounts, decodeScope, decodeStandings, decodeStrings } from "./storedJob.ts"
 import { assign, select, type Values } from "./columns.ts"

@@ -7,7 +7,6 @@ import type {
   JobMode,
   KeyId,
   KeyMode,
-  ParkReason,
   RetainedData,
   WarningCode,
   ProjectId,
@@ -15,6 +14,7 @@ import type {
   UploadId,
   WaitReason,
 } from "@kiln/core/domain"
+import type { ParkReason } from "@kiln/core/rules"
 import type { OperatorToken } from "@kiln/core/ports"
 
 export type JsonText = string

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { deliveryLeaseMs, type JobId } from "@kiln/core/domain"
+import type { JobId } from "@kiln/core/domain"
+import { deliveryLeaseMs } from "@kiln/core/rules"
 import { type DeliveryCount, DeliveryStore, type FencedOutcome, type Settlement } from "@kiln/core/ports"
 import { select, type Values } from "./columns.ts"
 import { each, type Given, type Program, query, type Sql, statement, type Transactions, whole } from "./Sql.ts"

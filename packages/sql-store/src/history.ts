@@ -1,13 +1,6 @@
 import { sql } from "kysely"
-import {
-  type AttemptRecord,
-  type FailedAttempt,
-  failedAttempt,
-  type JobId,
-  parkedRun,
-  type Signal,
-  type WaitRun,
-} from "@kiln/core/domain"
+import type { AttemptRecord, FailedAttempt, JobId, Signal, WaitRun } from "@kiln/core/domain"
+import { failedAttempt, parkedRun } from "@kiln/core/rules"
 import type { ChunkTotal, LedgerEntry, LedgerPage, LedgerPart } from "@kiln/core/ports"
 import {
   batchStatement,

@@ -1,21 +1,19 @@
-import {
-  type Charge,
-  type Job,
-  type JobId,
-  type JobMode,
-  type JobState,
-  type Json,
-  type JsonObject,
-  type KeyLimits,
-  type LineItem,
-  type PolledJob,
-  type PriceSnapshot,
-  type Priority,
-  priorityOfRank,
-  progressIn,
-  type SharedBucket,
-  type WorkerScope,
+import type {
+  Charge,
+  Job,
+  JobId,
+  JobMode,
+  JobState,
+  Json,
+  JsonObject,
+  KeyLimits,
+  LineItem,
+  PolledJob,
+  PriceSnapshot,
+  Priority,
+  WorkerScope,
 } from "@kiln/core/domain"
+import { priorityOfRank, progressIn, type SharedBucket } from "@kiln/core/rules"
 import type { ProviderStanding } from "@kiln/core/ports"
 import type { submittedNames, Values } from "./columns.ts"
 

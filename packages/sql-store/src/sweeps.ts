@@ -6,8 +6,8 @@ import {
   type RetainedData,
   uploadBlobPrefix,
   type UploadId,
-  uploadOrphanReason,
 } from "@kiln/core/domain"
+import { uploadOrphanReason } from "@kiln/core/rules"
 import {
   type DueRetention,
   type PublishedRule,

@@ -1,3 +1,4 @@
+import type { ProjectId, Upload, UploadId } from "@kiln/core/domain"
 import {
   exceedsCap,
   holdsTransfer,
@@ -5,10 +6,7 @@ import {
   isRepeatedReceipt,
   judgeTransfer,
   judgeUpload,
-  type ProjectId,
-  type Upload,
-  type UploadId,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type {
   ClaimUploadOutcome,
   CreateUploadOutcome,

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { BlobCorrupt } from "@kiln/core/domain"
-import { MediaProbe, type ProviderCall } from "@kiln/core/ports"
+import { MediaProbe } from "@kiln/core/ports"
+import type { ProviderCall } from "@kiln/core/providers"
 import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { inflateSync } from "node:zlib"

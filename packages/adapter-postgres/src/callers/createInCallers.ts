@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { type BoundKey, repeatOf, type SpendOwner } from "@kiln/core/domain"
+import type { SpendOwner } from "@kiln/core/domain"
+import { type BoundKey, repeatOf } from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { boundKeys, replaces } from "../jobs/replaceJobs.ts"
 import { Session, type Wire } from "../connection/Session.ts"

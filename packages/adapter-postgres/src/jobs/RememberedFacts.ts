@@ -1,17 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import {
-  hasRoom,
-  type Job,
-  type JobFacts,
-  type JobMode,
-  judgeJob,
-  maximumCostOf,
-  type ProjectId,
-  type SpendOwner,
-  type StoreUnavailable,
-  type Upload,
-} from "@kiln/core/domain"
+import type { Job, JobMode, ProjectId, SpendOwner, StoreUnavailable, Upload } from "@kiln/core/domain"
+import { hasRoom, type JobFacts, judgeJob, maximumCostOf } from "@kiln/core/rules"
 import type { NewJob } from "@kiln/core/ports"
 import { loadBoard, type StoredBoard } from "../board.ts"
 import type { Database } from "../connection/Database.ts"

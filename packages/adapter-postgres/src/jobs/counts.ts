@@ -6,9 +6,9 @@ import {
   maxAhead,
   type ProjectId,
   type QueuePlace,
-  ranks,
   type RetainedData,
 } from "@kiln/core/domain"
+import { ranks } from "@kiln/core/rules"
 import {
   type DepthState,
   type FinishedJob,

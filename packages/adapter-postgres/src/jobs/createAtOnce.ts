@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { keylessKey, type StoreUnavailable } from "@kiln/core/domain"
+import type { StoreUnavailable } from "@kiln/core/domain"
+import { keylessKey } from "@kiln/core/rules"
 import {
   type ClaimRequest,
   type CreatedAndClaimed,

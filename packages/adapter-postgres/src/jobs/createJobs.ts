@@ -1,22 +1,14 @@
+import type { Job, JobId, JobMode, KeyId, ProjectId, Spending, SpendOwner, Upload, UploadId } from "@kiln/core/domain"
 import {
   advanceAfter,
   type BoundKey,
-  type Job,
   type JobFacts,
-  type JobId,
-  type JobMode,
   judgeJob,
-  type KeyId,
   labelsOf,
   maximumCostOf,
-  type ProjectId,
-  type Spending,
-  type SpendOwner,
-  type Upload,
-  type UploadId,
   withoutReservation,
   withReservation,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import type { Session, Transaction } from "../connection/Session.ts"

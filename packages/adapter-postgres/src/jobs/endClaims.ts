@@ -1,18 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { sql } from "kysely"
-import {
-  applyEvent,
-  type AttemptRecord,
-  type ErrorCode,
-  failedOutput,
-  isRepeatedEnd,
-  type JobId,
-  type JsonObject,
-  refusedJob,
-  type StoreUnavailable,
-  withinReservation,
-} from "@kiln/core/domain"
+import type { AttemptRecord, ErrorCode, JobId, JsonObject, StoreUnavailable } from "@kiln/core/domain"
+import { applyEvent, failedOutput, isRepeatedEnd, refusedJob, withinReservation } from "@kiln/core/rules"
 import type {
   ClaimRef,
   ClaimRequest,

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { afterLabel, applyEvent, isFinished, type JobId, overdueEvent, waitsSince } from "@kiln/core/domain"
+import { isFinished, type JobId } from "@kiln/core/domain"
+import { afterLabel, applyEvent, overdueEvent, waitsSince } from "@kiln/core/rules"
 import type { CancelOutcome } from "@kiln/core/ports"
 import { batchStatement, type Given, integer, plenty, query, statement, storeTime } from "../Statement.ts"
 import type { Transaction } from "../connection/Session.ts"

@@ -1,16 +1,7 @@
 import { type RawBuilder, sql } from "kysely"
 import { jsonArrayFrom } from "kysely/helpers/postgres"
-import {
-  type FileId,
-  type Job,
-  type JobId,
-  jobOrphanReason,
-  type JobStatus,
-  type KeyId,
-  type PolledJob,
-  type Principal,
-  progressStep,
-} from "@kiln/core/domain"
+import type { FileId, Job, JobId, JobStatus, KeyId, PolledJob, Principal } from "@kiln/core/domain"
+import { jobOrphanReason, progressStep } from "@kiln/core/rules"
 import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { decodePolled, namedBlobs } from "@kiln/sql-store"
 import { select } from "../columns.ts"

@@ -1,5 +1,6 @@
 import { type AliasedRawBuilder, sql } from "kysely"
-import { type Job, type JobId, labelsOf, rankOf, type SpendOwner } from "@kiln/core/domain"
+import type { Job, JobId, SpendOwner } from "@kiln/core/domain"
+import { labelsOf, rankOf } from "@kiln/core/rules"
 import type { NewJob } from "@kiln/core/ports"
 import { decodeObject } from "@kiln/sql-store"
 import { briefLockTimeoutMs, type Session } from "../connection/Session.ts"

@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { applyEvent, type JobId, type JobState } from "@kiln/core/domain"
+import type { JobId, JobState } from "@kiln/core/domain"
+import { applyEvent } from "@kiln/core/rules"
 import type {
   Checkpoint,
   ChunkPage,

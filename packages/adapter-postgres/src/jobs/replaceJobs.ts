@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { type BoundKey, keylessPrefix, type KeyId } from "@kiln/core/domain"
+import type { KeyId } from "@kiln/core/domain"
+import { type BoundKey, keylessPrefix } from "@kiln/core/rules"
 import type { NewJob } from "@kiln/core/ports"
 import { isReplacedKey, Superseded } from "../connection/postgresErrors.ts"
 import type { Session, Transaction } from "../connection/Session.ts"

@@ -1,12 +1,6 @@
 import { type AliasableExpression, type Compilable, type RawBuilder, sql } from "kysely"
-import {
-  blobPrefixesOf,
-  type JobId,
-  type RetainedData,
-  strongerWarning,
-  type UploadId,
-  type WarningCode,
-} from "@kiln/core/domain"
+import type { JobId, RetainedData, UploadId, WarningCode } from "@kiln/core/domain"
+import { blobPrefixesOf, strongerWarning } from "@kiln/core/rules"
 import type { EraseOutcome, Erasure, PruneResult, RetentionAge, RetentionPublication } from "@kiln/core/ports"
 import { purgesStillDue, recordPurges } from "@kiln/sql-store"
 import {

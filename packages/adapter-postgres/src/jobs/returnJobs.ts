@@ -1,16 +1,6 @@
 import { sql } from "kysely"
-import {
-  applyEvent,
-  type AttemptRecord,
-  type AttemptWait,
-  type ClaimEnd,
-  deferralEvent,
-  isRepeatedEnd,
-  type JobId,
-  maxWaitRuns,
-  type Parking,
-  type WaitReason,
-} from "@kiln/core/domain"
+import type { AttemptRecord, AttemptWait, JobId, Parking, WaitReason } from "@kiln/core/domain"
+import { applyEvent, type ClaimEnd, deferralEvent, isRepeatedEnd, maxWaitRuns } from "@kiln/core/rules"
 import type { ClaimRef, Deferral, FencedOutcome } from "@kiln/core/ports"
 import { keepAttempts, keepParked, type KeptAttempt, type KeptParking, waitColumns } from "@kiln/sql-store"
 import { batchStatement, integer, nullable, query, text } from "../Statement.ts"

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from "kysely"
-import { isLimiting, type JobId, type JobMode, JobsInProgress, type ProjectId } from "@kiln/core/domain"
+import type { JobId, JobMode, ProjectId } from "@kiln/core/domain"
+import { isLimiting, JobsInProgress } from "@kiln/core/rules"
 import type { Claim, ClaimRequest, Runnable } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
 import type { Session } from "../connection/Session.ts"

@@ -1,4 +1,5 @@
-import { applyEvent, isClaimable, type JobId, lostTooMany } from "@kiln/core/domain"
+import type { JobId } from "@kiln/core/domain"
+import { applyEvent, isClaimable, lostTooMany } from "@kiln/core/rules"
 import type { Claim } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
 import { isCorrupt } from "../connection/postgresErrors.ts"

@@ -1,16 +1,7 @@
 import * as Effect from "effect/Effect"
 import { sql } from "kysely"
-import {
-  areJobs,
-  canonicalJson,
-  isParked,
-  type JobId,
-  type ParkedOn,
-  type Priority,
-  rankOf,
-  rescheduling,
-  stepLabel,
-} from "@kiln/core/domain"
+import type { JobId, Priority } from "@kiln/core/domain"
+import { areJobs, canonicalJson, isParked, type ParkedOn, rankOf, rescheduling, stepLabel } from "@kiln/core/rules"
 import type { RescheduleOutcome, Rescheduling, SignalOutcome, SignalRequest } from "@kiln/core/ports"
 import { decodePriority } from "@kiln/sql-store"
 import { batchStatement, type Given, integer, query, statement, text } from "../Statement.ts"

@@ -1,4 +1,4 @@
-import { uploadFaults } from "@kiln/core/domain"
+import { uploadFaults } from "@kiln/core/rules"
 import type { Migration } from "@kiln/core/ports"
 
 /**

@@ -1,4 +1,4 @@
-import { deliveryMark } from "@kiln/core/domain"
+import { deliveryMark } from "@kiln/core/rules"
 import type { Migration } from "@kiln/core/ports"
 
 /**

@@ -1,7 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import { type ClockReading, type JobId, readClocks, StoreUnavailable } from "@kiln/core/domain"
+import { type JobId, StoreUnavailable } from "@kiln/core/domain"
+import { type ClockReading, readClocks } from "@kiln/core/rules"
 import {
   CallerTransactions,
   type CreateOutcome,

@@ -1,13 +1,6 @@
 import { sql } from "kysely"
-import {
-  type Job,
-  type JobId,
-  type JobState,
-  type JobStatus,
-  type JsonObject,
-  keylessPrefix,
-  type OutputFile,
-} from "@kiln/core/domain"
+import type { Job, JobId, JobState, JobStatus, JsonObject, OutputFile } from "@kiln/core/domain"
+import { keylessPrefix } from "@kiln/core/rules"
 import { submittedNames, stateNames, decodeCheckpoints, decodeJob, decodeState } from "@kiln/sql-store"
 import { type Given, listStatement, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

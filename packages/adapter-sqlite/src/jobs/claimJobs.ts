@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { applyEvent, isLimiting, type JobId, type JobState, lostTooMany } from "@kiln/core/domain"
+import type { JobId, JobState } from "@kiln/core/domain"
+import { applyEvent, isLimiting, lostTooMany } from "@kiln/core/rules"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { UndecodableRow } from "@kiln/sql-store"
 import { isCorrupt } from "../SqliteDatabase.ts"

@@ -1,13 +1,6 @@
 import { sql } from "kysely"
-import {
-  isLimiting,
-  type JobId,
-  JobsInProgress,
-  maxAhead,
-  type ProjectId,
-  type QueuePlace,
-  ranks,
-} from "@kiln/core/domain"
+import { type JobId, maxAhead, type ProjectId, type QueuePlace } from "@kiln/core/domain"
+import { isLimiting, JobsInProgress, ranks } from "@kiln/core/rules"
 import { type ClaimRequest, type DepthState, type QueueDepth, queueDepths } from "@kiln/core/ports"
 import { type Given, query, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"

@@ -1,17 +1,14 @@
+import type { Job, JobId, ProjectId, UploadId } from "@kiln/core/domain"
 import {
   advanceAfter,
   type BoundKey,
-  type Job,
   type JobFacts,
-  type JobId,
   judgeJob,
   keylessPrefix,
   labelsOf,
   maximumCostOf,
-  type ProjectId,
   rankOf,
-  type UploadId,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { type StoredBoard, uploadOf, writeSchedule } from "@kiln/sql-store"
 import { type Given, query, statement } from "../Statement.ts"

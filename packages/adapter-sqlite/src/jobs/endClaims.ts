@@ -1,24 +1,20 @@
 import { type RawBuilder, sql } from "kysely"
+import { type AttemptWait, isFinished, type JobId, type JsonObject, type Parking } from "@kiln/core/domain"
 import {
   afterLabel,
   applyEvent,
-  type AttemptWait,
   type ClaimEnd,
   deferralEvent,
   failedOutput,
   holdsClaim,
-  isFinished,
   isRepeatedEnd,
-  type JobId,
-  type JsonObject,
   maxWaitRuns,
   overdueEvent,
-  type Parking,
   refusedJob,
   waitsSince,
   withinReservation,
   withWait,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type { CancelOutcome, ClaimRef, Completion, Deferral, Failure, FencedOutcome, NewJob } from "@kiln/core/ports"
 import { keepAttempts, keepParked, waitColumns } from "@kiln/sql-store"
 import { type Given, listStatement, query, statement } from "../Statement.ts"

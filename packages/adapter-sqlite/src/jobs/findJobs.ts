@@ -1,14 +1,6 @@
 import { type Selectable, sql } from "kysely"
-import {
-  type FileId,
-  isFinished,
-  type Job,
-  type JobId,
-  jobOrphanReason,
-  type PolledJob,
-  type Principal,
-  progressStep,
-} from "@kiln/core/domain"
+import { type FileId, isFinished, type Job, type JobId, type PolledJob, type Principal } from "@kiln/core/domain"
+import { jobOrphanReason, progressStep } from "@kiln/core/rules"
 import type { Orphan, StoredFile } from "@kiln/core/ports"
 import { decodePolled } from "@kiln/sql-store"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"

@@ -1,5 +1,6 @@
 import { type OnConflictBuilder, sql } from "kysely"
-import { type Job, judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { judgeJob, keylessKey, keylessPrefix, labelsOf, rankOf } from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import { decodeObject, submittedNames } from "@kiln/sql-store"
 import { assign, type Tables, type Values } from "../columns.ts"

@@ -1,13 +1,6 @@
 import { sql } from "kysely"
-import {
-  ClaimPlan,
-  type JobsInProgress,
-  type LaneLine,
-  type LaneTurn,
-  priorityRank,
-  type ProjectId,
-  ranks,
-} from "@kiln/core/domain"
+import type { ProjectId } from "@kiln/core/domain"
+import { ClaimPlan, type JobsInProgress, type LaneLine, type LaneTurn, ranks, rankOf } from "@kiln/core/rules"
 import type { Runnable } from "@kiln/core/ports"
 import { type Given, query, type RowOf, statement } from "../Statement.ts"
 import type { Transaction } from "../Transaction.ts"
@@ -40,7 +33,7 @@ export const findLane = (tx: Transaction, job: LaneKey): LaneRow | undefined => 
 export const createLane = (tx: Transaction, job: LaneKey): LaneRow => {
   const id = tx.insert(insertLane, keyOf(job))
   if (id === undefined) throw new TypeError("the lane was not inserted")
-  return { id, nextAt: null, ranks: bitOf(priorityRank.normal) }
+  return { id, nextAt: null, ranks: bitOf(rankOf("normal")) }
 }
 
 const addBit = statement((given: Given<Values<"lanes", "id"> & { readonly bit: number }>) =>

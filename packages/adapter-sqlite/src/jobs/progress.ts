@@ -1,5 +1,6 @@
 import { sql } from "kysely"
-import { applyEvent, isFinished } from "@kiln/core/domain"
+import { isFinished } from "@kiln/core/domain"
+import { applyEvent } from "@kiln/core/rules"
 import type {
   Checkpoint,
   ChunkPage,

@@ -1,5 +1,6 @@
 import { type ExpressionBuilder, sql } from "kysely"
-import { blobPrefixesOf, isFinished, type RetainedData, strongerWarning, type UploadId } from "@kiln/core/domain"
+import { isFinished, type RetainedData, type UploadId } from "@kiln/core/domain"
+import { blobPrefixesOf, strongerWarning } from "@kiln/core/rules"
 import {
   type EraseOutcome,
   type Erasure,

@@ -1,17 +1,16 @@
 import { sql } from "kysely"
+import { isFinished, type JobId } from "@kiln/core/domain"
 import {
   applyEvent,
   areJobs,
   canonicalJson,
-  isFinished,
   isParked,
-  type JobId,
   maxSignals,
   type ParkedOn,
   rankOf,
   rescheduling,
   stepLabel,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type { RescheduleOutcome, Rescheduling, SignalOutcome, SignalOwner, SignalRequest } from "@kiln/core/ports"
 import { decodePriority } from "@kiln/sql-store"
 import { type Given, query, statement } from "../Statement.ts"

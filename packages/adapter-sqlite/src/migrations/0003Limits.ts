@@ -1,4 +1,4 @@
-import { uploadFaults } from "@kiln/core/domain"
+import { uploadFaults } from "@kiln/core/rules"
 import type { Migration } from "@kiln/core/ports"
 
 /** The bytes that an upload keeps: its file's, or what a transfer in progress reserves. */

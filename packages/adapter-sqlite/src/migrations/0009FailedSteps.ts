@@ -1,4 +1,4 @@
-import { deliveryMark } from "@kiln/core/domain"
+import { deliveryMark } from "@kiln/core/rules"
 import type { Migration } from "@kiln/core/ports"
 
 /** Failed jobs keep the values of their finished steps for a retry, until their data is erased. */

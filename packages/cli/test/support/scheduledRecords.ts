@@ -1,5 +1,6 @@
 import { fixtures } from "@kiln/conformance"
-import { withDelivery, withSubmitted } from "@kiln/core/domain"
+import { withSubmitted } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import { DeliveryStore, JobDirectory, JobStore, ScheduleStore } from "@kiln/core/ports"
 import type { Schedule } from "@kiln/core/worker"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { withDelivery } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import { DeliveryStore, JobStore, type NewJob } from "@kiln/core/ports"
 import { advance, claim, create, createAndClaim, createDone, createFailed, first, now } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

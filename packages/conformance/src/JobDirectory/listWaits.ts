@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type AttemptWait, type JobId, maxWaitRuns } from "@kiln/core/domain"
+import type { AttemptWait, JobId } from "@kiln/core/domain"
+import { maxWaitRuns } from "@kiln/core/rules"
 import { type Claim, JobDirectory, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, create, createAndClaim } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type Json, progressCheckpoint, progressStep } from "@kiln/core/domain"
+import type { Json } from "@kiln/core/domain"
+import { progressCheckpoint, progressStep } from "@kiln/core/rules"
 import { type Claim, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, now, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

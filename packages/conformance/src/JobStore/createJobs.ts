@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { created, type JsonObject, keylessKey } from "@kiln/core/domain"
+import type { JsonObject } from "@kiln/core/domain"
+import { created, keylessKey } from "@kiln/core/rules"
 import { JobStore, type NewJob, Switchboard } from "@kiln/core/ports"
 import {
   advance,

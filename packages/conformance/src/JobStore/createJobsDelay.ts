@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { created } from "@kiln/core/domain"
+import { created } from "@kiln/core/rules"
 import { JobStore } from "@kiln/core/ports"
 import { advance, claim, claimedNumbers, claimOne, create, createTags, first, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

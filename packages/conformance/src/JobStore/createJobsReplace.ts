@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { deliveryMark, labelsWith, maxParkMs, submittedOf, withDelivery, withSubmitted } from "@kiln/core/domain"
+import { labelsWith, maxParkMs, submittedOf, withSubmitted } from "@kiln/core/domain"
+import { deliveryMark, withDelivery } from "@kiln/core/rules"
 import { JobDirectory, JobStore, type NewJob, Switchboard, UploadStore } from "@kiln/core/ports"
 import {
   advance,

@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type Job, polledJob, type Principal } from "@kiln/core/domain"
+import type { Job, Principal } from "@kiln/core/domain"
+import { polledJob } from "@kiln/core/rules"
 import { JobStore } from "@kiln/core/ports"
 import {
   advance,

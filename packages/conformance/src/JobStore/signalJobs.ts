@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { maxParkMs, maxSignals, type Parking, withSubmitted } from "@kiln/core/domain"
+import { maxParkMs, type Parking, withSubmitted } from "@kiln/core/domain"
+import { maxSignals } from "@kiln/core/rules"
 import { type Claim, type ClaimRef, JobDirectory, JobStore } from "@kiln/core/ports"
 import { advance, claim, claimOne, complete, create, createAndClaim, createDone, read } from "../arrange.ts"
 import { check, type Section } from "../Check.ts"

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { lastServedStepMs } from "@kiln/core/domain"
+import { lastServedStepMs } from "@kiln/core/rules"
 import { Switchboard } from "@kiln/core/ports"
 import { advance } from "../arrange.ts"
 import { check } from "../Check.ts"

@@ -1,4 +1,5 @@
-import { type ConcurrencyLimits, applyEvent, created, type Job, type JobId, type UploadId } from "@kiln/core/domain"
+import type { ConcurrencyLimits, Job, JobId, UploadId } from "@kiln/core/domain"
+import { applyEvent, created } from "@kiln/core/rules"
 import type { Claim, ClaimRequest } from "@kiln/core/ports"
 import { jobChange } from "../model/jobChange.ts"
 import { sameValue } from "../model/jobFields.ts"

@@ -1,6 +1,7 @@
 import { expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { type Job, withDelivery } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import {
   type ClaimRequest,
   DeliveryStore,

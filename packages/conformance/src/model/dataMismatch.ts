@@ -1,4 +1,5 @@
-import { type Job, jobBlobPrefix, strongerWarning, type jobTransitions } from "@kiln/core/domain"
+import { type Job, jobBlobPrefix } from "@kiln/core/domain"
+import { strongerWarning, type jobTransitions } from "@kiln/core/rules"
 import { differingField, jobDataFields, sameValue } from "./jobFields.ts"
 
 type Data = Pick<Job, (typeof jobDataFields)[number]>

@@ -1,4 +1,5 @@
-import { applyEvent, created, isFinished, type Job, type TransitionEvent, jobTransitions } from "@kiln/core/domain"
+import { isFinished, type Job } from "@kiln/core/domain"
+import { applyEvent, created, type TransitionEvent, jobTransitions } from "@kiln/core/rules"
 import { illFormed } from "./illFormed.ts"
 import { dataMismatch } from "./dataMismatch.ts"
 import { differingField, jobDataFields, jobOriginFields, jobOwnFields, jobStateFields } from "./jobFields.ts"

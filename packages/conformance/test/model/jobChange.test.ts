@@ -1,6 +1,7 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
-import { type Job, jobTransitions } from "@kiln/core/domain"
+import type { Job } from "@kiln/core/domain"
+import { jobTransitions } from "@kiln/core/rules"
 import { illFormed } from "../../src/model/illFormed.ts"
 import { jobChange } from "../../src/model/jobChange.ts"
 import { sameValue } from "../../src/model/jobFields.ts"

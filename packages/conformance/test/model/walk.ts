@@ -1,13 +1,6 @@
 import fc from "fast-check"
-import {
-  applyEvent,
-  type Charge,
-  created,
-  errorCodes,
-  type Job,
-  jobTransitions,
-  strongerWarning,
-} from "@kiln/core/domain"
+import { type Charge, errorCodes, type Job } from "@kiln/core/domain"
+import { applyEvent, created, jobTransitions, strongerWarning } from "@kiln/core/rules"
 import { charge, digest, jobId, keyId, outputFile, projectId, uploadId } from "../../src/fixtures.ts"
 import type { JobMoveName } from "../../src/model/jobChange.ts"
 

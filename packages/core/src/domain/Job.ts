@@ -1,6 +1,6 @@
 import type { JobMode } from "./Access.ts"
 import type { Charge, LineItem, PriceSnapshot } from "./Billing.ts"
-import type { ErrorCode, WarningCode } from "./ErrorCode.ts"
+import type { WarningCode } from "./ErrorCode.ts"
 import type { FileId, JobId, KeyId, ProjectId, UploadId } from "./Ids.ts"
 import type { Json, JsonObject } from "./givenValues.ts"
 import type { JobState, JobStatus } from "./JobState.ts"
@@ -93,8 +93,6 @@ export const polledJob = (job: Job): PolledJob => ({
   progress: progressOf(job),
   files: job.files.map(({ id, name }) => ({ id, name })),
 })
-
-export type { ErrorCode, WarningCode }
 
 /** Maximum length of the message of a failed job, in UTF-16 code units. */
 const maxErrorMessageLength = 1_000

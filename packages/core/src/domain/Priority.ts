@@ -11,7 +11,7 @@ export type Priority = PriorityName | -5 | -4 | -3 | -2 | 3 | 4 | 5
 export const priorities = ["urgent", "high", "normal", "low"] as const satisfies ReadonlyArray<PriorityName>
 
 /** The rank of each name. Jobs with the highest rank are served first. */
-export const priorityRank: Readonly<Record<PriorityName, number>> = { urgent: 2, high: 1, normal: 0, low: -1 }
+const priorityRank: Readonly<Record<PriorityName, number>> = { urgent: 2, high: 1, normal: 0, low: -1 }
 
 const highestRank = 5
 const lowestRank = -5

@@ -1,25 +1,4 @@
-export {
-  type BoundKey,
-  type JobFacts,
-  judgeJob,
-  maximumCostOf,
-  refusedJob,
-  repeatOf,
-  advanceAfter,
-  hasRoom,
-  created,
-} from "./acceptance.ts"
-export {
-  exceedsCap,
-  judgeTransfer,
-  judgeUpload,
-  type KeptBytes,
-  type Upload,
-  isWaiting,
-  holdsTransfer,
-  type UploadCap,
-  type StorageCap,
-} from "./Upload.ts"
+export type { KeptBytes, Upload, UploadCap, StorageCap } from "./Upload.ts"
 export type { FieldError } from "./FieldError.ts"
 export {
   type KeyMode,
@@ -35,62 +14,15 @@ export {
   isOperatorToken,
 } from "./Access.ts"
 export { type PriceSnapshot, type LineItem, type Charge, meters, chargeFor } from "./Billing.ts"
-export { maxAttemptRecords, type AttemptRecord, type FailedAttempt, failedAttempt } from "./AttemptRecord.ts"
-export {
-  maxWaitRuns,
-  type WaitReason,
-  type AttemptWait,
-  type WaitRun,
-  parkedRun,
-  withWait,
-  type ParkedOn,
-  type Parking,
-  maxParkMs,
-  isParked,
-  maxSignals,
-  type Signal,
-  areJobs,
-  deferralEvent,
-  type ParkedJob,
-  type ParkReason,
-} from "./Parking.ts"
+export type { AttemptRecord, FailedAttempt } from "./AttemptRecord.ts"
+export { type WaitReason, type AttemptWait, type WaitRun, type Parking, maxParkMs, type Signal } from "./Parking.ts"
 export type { WorkerScope } from "./WorkerScope.ts"
 export { type WaitingFor, type QueuePlace, maxAhead, waitingReasons } from "./WaitingFor.ts"
-export {
-  isBlobKey,
-  jobBlobKey,
-  jobBlobPrefix,
-  uploadBlobKey,
-  uploadBlobPrefix,
-  blobPrefixesOf,
-  ownerOfBlob,
-  jobOrphanReason,
-  purgePauseMs,
-  uploadOrphanReason,
-} from "./BlobKey.ts"
-export { afterLabel, childLabel, isEngineStep, stepLabel } from "./Child.ts"
+export { isBlobKey, jobBlobKey, jobBlobPrefix, uploadBlobKey, uploadBlobPrefix, ownerOfBlob } from "./BlobKey.ts"
+export { childLabel, isEngineStep } from "./Child.ts"
 export { type Chunk, maxChunks } from "./Chunk.ts"
-export { rescheduling } from "./Rescheduling.ts"
-export {
-  errorCodes,
-  type BuiltInErrorCode,
-  type ErrorCode,
-  warningCodes,
-  type WarningCode,
-  strongerWarning,
-  uploadFaults,
-  isUploadFault,
-} from "./ErrorCode.ts"
-export {
-  type SwitchName,
-  switchesWith,
-  switchNames,
-  priceNames,
-  type Board,
-  lastServedStepMs,
-  missingPrerequisites,
-  withForcedOff,
-} from "./Gate.ts"
+export { errorCodes, type BuiltInErrorCode, type ErrorCode, warningCodes, type WarningCode } from "./ErrorCode.ts"
+export { type SwitchName, switchNames, priceNames, type Board, missingPrerequisites, withForcedOff } from "./Gate.ts"
 export {
   type JobId,
   type UploadId,
@@ -102,51 +34,22 @@ export {
   idBody,
   idTime,
   isPromised,
-  keylessKey,
-  keylessPrefix,
 } from "./Ids.ts"
+export type { ConcurrencyLimits } from "./JobsInProgress.ts"
 export {
-  type ConcurrencyLimits,
-  projectLimit,
-  projectShare,
-  isLimiting,
-  JobsInProgress,
-  ClaimPlan,
-  type LaneLine,
-  type LaneTurn,
-} from "./JobsInProgress.ts"
-export * from "./Job.ts"
-export {
-  type JobStatus,
-  type JobState,
-  isFinished,
-  holdsClaim,
-  isOverdue,
-  isClaimable,
-  lostTooMany,
-  overdueEvent,
-  waitsSince,
-} from "./JobState.ts"
-export { parseTraceparent, withSubmitted, submittedOf, labelsWith, labelsOf, type Submitted } from "./JobMetadata.ts"
-export {
-  type PriorityName,
-  type Priority,
-  priorities,
-  priorityRank,
-  ranks,
-  rankOf,
-  priorityOfRank,
-  readPriority,
-} from "./Priority.ts"
-export {
-  deliveryLeaseMs,
-  deliveryMark,
-  withDelivery,
-  isDelivered,
-  maxDeliveryAttempts,
-  type PendingDelivery,
-} from "./Delivery.ts"
-export { type JobTransition, jobTransitions, type TransitionEvent, applyEvent } from "./JobTransition.ts"
+  type Billing,
+  billingOf,
+  errorMessageOf,
+  type Job,
+  type JobOrigin,
+  type OutputFile,
+  type PolledJob,
+  type RetainedData,
+} from "./Job.ts"
+export { type JobStatus, type JobState, isFinished } from "./JobState.ts"
+export { parseTraceparent, withSubmitted, submittedOf, labelsWith, type Submitted } from "./JobMetadata.ts"
+export { type Priority, priorities, readPriority } from "./Priority.ts"
+export { maxDeliveryAttempts, type PendingDelivery } from "./Delivery.ts"
 export { EngineClosed, type KilnErrorCode } from "./KilnError.ts"
 export {
   BlobCorrupt,
@@ -156,34 +59,9 @@ export {
   SchemaMismatch,
   StoreUnavailable,
 } from "./PortErrors.ts"
-export { type Progress, progressStep, progressCheckpoint, progressOf, progressIn } from "./Progress.ts"
-export { type ClaimEnd, isRepeatedEnd, isRepeatedGivingUp, isRepeatedReceipt } from "./RepeatedEnd.ts"
-export {
-  spendPeriods,
-  type SpendCap,
-  type SpendOwner,
-  type SpendEntry,
-  type Spending,
-  startOfPeriod,
-  spendingOf,
-  dailySums,
-  reservedSums,
-  withoutReservation,
-  withReservation,
-  withinReservation,
-} from "./SpendCap.ts"
-export {
-  keyLimitNames,
-  type KeyLimits,
-  type RateLimitPolicy,
-  keyLimitsProblem,
-  type TakenPortion,
-  type SharedBucket,
-  TOKEN,
-  takePortion,
-  fullAt,
-} from "./RateLimit.ts"
-export { type ClockReading, readClocks, StoreTime, describeJump } from "./StoreTime.ts"
+export { type Progress, progressOf } from "./Progress.ts"
+export { spendPeriods, type SpendCap, type SpendOwner, type Spending } from "./SpendCap.ts"
+export { keyLimitNames, type KeyLimits, type RateLimitPolicy, keyLimitsProblem, TOKEN } from "./RateLimit.ts"
 export {
   audioFormats,
   type AudioFormat,
@@ -213,6 +91,5 @@ export {
   isDate,
   type Json,
   type JsonObject,
-  canonicalJson,
   isStorableText,
 } from "./givenValues.ts"

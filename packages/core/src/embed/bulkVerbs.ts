@@ -5,7 +5,6 @@ import {
   isDate,
   type JobStatus,
   labelsWith,
-  type PriorityName,
   readPriority,
   requireFlag,
   requireNumber,
@@ -14,6 +13,7 @@ import {
   type StoreUnavailable,
   submittedOf,
 } from "../domain/index.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import { callerMetadata } from "../domain/JobMetadata.ts"
 import {
   type BulkVerb,

@@ -12,10 +12,10 @@ import {
   type Spending,
   type SpendOwner,
   type StoreUnavailable,
-  switchesWith,
   type WaitingFor,
   type WaitRun,
 } from "../domain/index.ts"
+import { switchesWith } from "../domain/rules.ts"
 import type * as Errors from "../domain/Errors.ts"
 import { JobNotFound, type KindUnknown } from "../domain/Errors.ts"
 import { priceProblem } from "../domain/Billing.ts"

@@ -2,7 +2,8 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
-import type { RateLimitPolicy, StoreUnavailable, TakenPortion } from "../domain/index.ts"
+import type { RateLimitPolicy, StoreUnavailable } from "../domain/index.ts"
+import type { TakenPortion } from "../domain/rules.ts"
 import type { BucketRequest, RateLimitStore } from "../ports/index.ts"
 
 /** The parts that all portions of a process have in common. */

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { type AudioFormat, audioFormats, type FieldError, hasRoom, limits, type Principal } from "../domain/index.ts"
+import { type AudioFormat, audioFormats, type FieldError, limits, type Principal } from "../domain/index.ts"
+import { hasRoom } from "../domain/rules.ts"
 import { InvalidRequest, UploadsFull } from "../domain/Errors.ts"
 import { IdGenerator, UploadStore } from "../ports/index.ts"
 import type { NewUpload } from "../domain/Upload.ts"

@@ -12,7 +12,6 @@ import { isDate, isPlainObject } from "../domain/givenValues.ts"
 import { keylessFingerprint, keylessKey, unknownUploadId } from "../domain/Ids.ts"
 import {
   authorize,
-  canonicalJson,
   type FieldError,
   type Grant,
   isId,
@@ -21,12 +20,12 @@ import {
   type JsonObject,
   limits,
   type Priority,
-  type PriorityName,
   type StoreUnavailable,
   type UploadId,
-  withDelivery,
   withSubmitted,
 } from "../domain/index.ts"
+import { canonicalJson, withDelivery } from "../domain/rules.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import { type JobTrace, type Submitted, type Unique, withTrace, withUnique } from "../domain/JobMetadata.ts"
 import { readPriority } from "../domain/Priority.ts"
 import type { JobKind } from "../kinds/JobKind.ts"

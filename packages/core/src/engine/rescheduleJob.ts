@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import { isId, type PriorityName, readPriority } from "../domain/index.ts"
+import { isId, readPriority } from "../domain/index.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import { JobFinished, JobNotFound, JobNotWaiting } from "../domain/Errors.ts"
 import { JobStore, WakeUp } from "../ports/index.ts"
 import { maxDelayMs } from "./prepareJob.ts"

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { isSignalName, maxSignalValueLength, signalNameRule } from "../domain/Parking.ts"
-import { isId, type JobId, type Json, maxSignals, type StoreUnavailable } from "../domain/index.ts"
+import { isId, type JobId, type Json, type StoreUnavailable } from "../domain/index.ts"
+import { maxSignals } from "../domain/rules.ts"
 import { InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import { asJson, jsonProblem } from "../kinds/readBySchema.ts"
 import {

@@ -11,10 +11,10 @@ import type {
   JsonObject,
   OutputFile,
   Parking,
-  PriorityName,
   StoreUnavailable,
   WarningCode,
 } from "../domain/index.ts"
+import type { PriorityName } from "../domain/Priority.ts"
 import type { MetadataValue, Submitted } from "../domain/JobMetadata.ts"
 import type { Usage } from "../domain/Billing.ts"
 import type {
@@ -22,12 +22,12 @@ import type {
   AudioInput,
   NameOf,
   ProviderCall,
-  ProviderCallError,
   ProviderName,
-  ProviderPaused,
   ProviderRef,
   ProviderRequest,
 } from "../providers/index.ts"
+import type { ProviderCallError } from "../providers/ProviderError.ts"
+import type { ProviderPaused } from "../providers/circuitBreaker.ts"
 import type { FileGone, InvalidRequest, JobFinished, JobNotFound } from "../domain/Errors.ts"
 import type { SignalResult, WaitTime } from "../domain/WaitTime.ts"
 import type { JsonCheck } from "./JsonTypes.ts"

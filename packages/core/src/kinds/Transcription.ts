@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { limits, strongerWarning } from "../domain/index.ts"
+import { limits } from "../domain/index.ts"
+import { strongerWarning } from "../domain/rules.ts"
 import { UploadReference } from "./fields.ts"
 import { JobKind } from "./JobKind.ts"
 import { heardAudio, speechWarning } from "./uploadedAudio.ts"

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { limits, type OutputFile, strongerWarning } from "../domain/index.ts"
+import { limits, type OutputFile } from "../domain/index.ts"
+import { strongerWarning } from "../domain/rules.ts"
 import type { Reply } from "../providers/index.ts"
 import { IntegerBetween, providerVoice, Text, UploadReference, VoiceName } from "./fields.ts"
 import type { AttemptContext, MeasuredAudio } from "./AttemptContext.ts"

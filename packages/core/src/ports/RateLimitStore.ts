@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { StoreUnavailable, TakenPortion } from "../domain/index.ts"
+import type { StoreUnavailable } from "../domain/index.ts"
+import type { TakenPortion } from "../domain/rules.ts"
 import type { PortionRequest } from "../domain/RateLimit.ts"
 
 /** A request for a portion of one bucket. */

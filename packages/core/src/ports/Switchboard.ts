@@ -10,7 +10,7 @@ import type {
   StoreUnavailable,
   WorkerScope,
 } from "../domain/index.ts"
-import type { ProviderStanding } from "../providers/index.ts"
+import type { ProviderStanding } from "../providers/circuitBreaker.ts"
 
 /** One version of a price. */
 export interface PriceVersion extends PriceSnapshot {

@@ -1,21 +1,33 @@
-export * from "./builtInPorts.ts"
 export {
-  ProviderFailure,
+  type AnswerOf,
+  builtInPorts,
+  type NameOf,
+  type ProviderName,
+  providerNames,
+  type ProviderRef,
+} from "./builtInPorts.ts"
+export type { GeneratedFile } from "./checks.ts"
+export {
+  type AnyProvider,
+  type AudioInput,
+  type EffectProvider,
+  effectProvider,
+  type ProviderCall,
+  type ProviderRequest,
+  Providers,
+  type ProviderSet,
+} from "./Provider.ts"
+export {
   type BrokenReason,
-  ProviderBroken,
-  ProviderPostponed,
+  providerBroken,
   type ProviderError,
-  type ProviderCallError,
+  ProviderFailure,
+  ProviderPostponed,
+  providerRefused,
   providerUnavailable,
   resultInvalid,
-  providerRefused,
-  providerBroken,
 } from "./ProviderError.ts"
-export { type GeneratedFile } from "./checks.ts"
-export { ProviderPaused, type ProviderStanding } from "./circuitBreaker.ts"
-export type { CallRate } from "./ProviderGuard.ts"
-export * from "./Provider.ts"
-export * from "./ProviderPort.ts"
+export { type ProviderBounds, type ProviderPort, providerPort, type ProviderPortOptions } from "./ProviderPort.ts"
 export { rateProblem } from "../domain/Rate.ts"
 export type { Reply, ReplyRequest } from "./reply.ts"
 export type { AudioDetails, Transcript } from "./transcription.ts"

@@ -19,7 +19,8 @@ import type {
   WakeUp,
 } from "../ports/index.ts"
 import { InstalledKinds, installedKinds, portsOf } from "../kinds/installedKinds.ts"
-import { Providers, type ProviderStanding } from "../providers/index.ts"
+import { Providers } from "../providers/index.ts"
+import type { ProviderStanding } from "../providers/circuitBreaker.ts"
 import { makeProviderGuard, ProviderGuard } from "../providers/ProviderGuard.ts"
 import { limitedInLiveOnly, limitedInSandbox, unlimitedInSandbox } from "../providers/sandboxLimits.ts"
 import { makeClaiming, makeIdling, makeLoops } from "./claiming/claiming.ts"

@@ -1,4 +1,5 @@
-import { ClaimPlan, JobsInProgress, type LaneLine, type LaneTurn, type ProjectId } from "@kiln/core/domain"
+import type { ProjectId } from "@kiln/core/domain"
+import { ClaimPlan, JobsInProgress, type LaneLine, type LaneTurn } from "@kiln/core/rules"
 import fc from "fast-check"
 import { expect, it } from "vitest"
 

@@ -1,4 +1,5 @@
-import { type Board, missingPrerequisites, switchesWith } from "@kiln/core/domain"
+import { type Board, missingPrerequisites } from "@kiln/core/domain"
+import { switchesWith } from "@kiln/core/rules"
 import { isBuiltInSwitch, switchNameForm } from "../../src/domain/Gate.ts"
 import { describe, expect, it } from "vitest"
 

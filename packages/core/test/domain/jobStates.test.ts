@@ -1,13 +1,13 @@
+import type { JobState } from "@kiln/core/domain"
 import {
   applyEvent,
   created,
   isClaimable,
   isOverdue,
-  type JobState,
   overdueEvent,
   waitsSince,
   type TransitionEvent,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import { describe, expect, it } from "vitest"
 
 const apply = (job: JobState, event: TransitionEvent, now: number): JobState => {

@@ -1,7 +1,7 @@
 import { createEngine, failure as importedFail, jobKind, type LogEntry } from "@kiln/core"
 import type { JsonObject } from "@kiln/core/domain"
 import { JobKind } from "@kiln/core/kinds"
-import { effectProvider } from "@kiln/core/ports"
+import { effectProvider } from "@kiln/core/providers"
 import { memoryBlobs, memoryStore } from "@kiln/testing"
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type BlobStore, JobStore, ProviderFailure, type ProviderSet } from "@kiln/core/ports"
+import { type BlobStore, JobStore } from "@kiln/core/ports"
+import { ProviderFailure, type ProviderSet } from "@kiln/core/providers"
 import { Effect, type Layer } from "effect"
 import { blobsDown, blobsWith, insteadOfFirst, storeDown, storesWith } from "../support/faults.ts"
 import { mp3, speaks, within } from "../support/harness.ts"

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { BlobStore, JobStore, type ProviderSet } from "@kiln/core/ports"
+import { BlobStore, JobStore } from "@kiln/core/ports"
+import type { ProviderSet } from "@kiln/core/providers"
 import { expireOverdue } from "@kiln/core/worker"
 import { Effect, Stream } from "effect"
 import { blobsDown, blobsWith, makeOutage, storeDown, storesWith } from "../support/faults.ts"

@@ -8,7 +8,7 @@ import {
   type ProviderCall,
   providerRefused,
   resultInvalid,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { BlobUnavailable } from "@kiln/core/domain"
 import { defaultAnswers } from "@kiln/testing"
 import { Effect, Fiber, Stream } from "effect"

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ProviderSet, Switchboard, type Transcript } from "@kiln/core/ports"
+import { Switchboard } from "@kiln/core/ports"
+import type { ProviderSet, Transcript } from "@kiln/core/providers"
 import { answer, answerLate, defaultAnswers, failWith, makeFakeProviders, MemoryStores } from "@kiln/testing"
 import { Effect, Stream } from "effect"
 import { heardAudio } from "../../src/kinds/uploadedAudio.ts"

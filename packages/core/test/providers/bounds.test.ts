@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, type EngineSettings } from "@kiln/core/effect"
-import { type ProviderSet, Switchboard } from "@kiln/core/ports"
+import { Switchboard } from "@kiln/core/ports"
+import type { ProviderSet } from "@kiln/core/providers"
 import { answerLate, defaultAnswers, failBroken, makeFakeProviders, malformed } from "@kiln/testing"
 import { Deferred, Effect, Metric } from "effect"
 import { within } from "../support/harness.ts"

@@ -1,4 +1,4 @@
-import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/ports"
+import type { GeneratedFile, Reply, Transcript, Turn } from "@kiln/core/providers"
 import { fakeMp3, fakePng } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { checkAudio } from "../../src/providers/speech.ts"

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { defaultEngineSettings, Engine } from "@kiln/core/effect"
+import { Switchboard } from "@kiln/core/ports"
 import {
   type GeneratedFile,
   providerBroken,
@@ -8,8 +9,7 @@ import {
   type ProviderSet,
   providerUnavailable,
   resultInvalid,
-  Switchboard,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, defaultAnswers, failBroken, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
 import { authorize, billingOf } from "@kiln/core/domain"
-import { BlobStore, JobStore, type ProviderName, type ProviderSet, Switchboard } from "@kiln/core/ports"
+import { BlobStore, JobStore, Switchboard } from "@kiln/core/ports"
+import type { ProviderName, ProviderSet } from "@kiln/core/providers"
 import {
   answer,
   type Behavior,

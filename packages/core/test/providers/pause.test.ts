@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { effectProvider } from "@kiln/core/ports"
+import { effectProvider } from "@kiln/core/providers"
 import { defaultCircuitLimits, Worker } from "@kiln/core/worker"
 import { answer, type Behavior, defaultAnswers, failBroken, failWith, hang, makeFakeProviders } from "@kiln/testing"
 import { Effect } from "effect"

@@ -1,5 +1,5 @@
 import { createEngine, jobKind, providerBroken, providerPort } from "@kiln/core"
-import type { ProviderSet } from "@kiln/core/ports"
+import type { ProviderSet } from "@kiln/core/providers"
 import { memoryBlobs, memoryStore, testEngine } from "@kiln/testing"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"

@@ -10,18 +10,16 @@ import {
 import { builtInKinds, type JobKind } from "@kiln/core/kinds"
 import {
   type BlobStore,
-  effectProvider,
   type IdGenerator,
   type JobDirectory,
   type JobStore,
   type KeyDirectory,
   MediaProbe,
-  Providers,
-  type ProviderSet,
   type SecretStore,
   type Switchboard,
   type UploadStore,
 } from "@kiln/core/ports"
+import { effectProvider, Providers, type ProviderSet } from "@kiln/core/providers"
 import { Worker, type WorkerNeeds } from "@kiln/core/worker"
 import { defaultAnswers, fakeMp3, MemoryBlobStore, MemoryStores } from "@kiln/testing"
 import { Effect, Layer } from "effect"

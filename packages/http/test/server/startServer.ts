@@ -1,15 +1,8 @@
 import { createHash, randomBytes } from "node:crypto"
 import { defaultEngineSettings, EngineConfig, type EngineSettings, layerCrypto, layerEngine } from "@kiln/core/effect"
 import { formatApiKey, type KeyMode } from "@kiln/core/domain"
-import {
-  IdGenerator,
-  JobStore,
-  KeyDirectory,
-  MediaProbe,
-  Providers,
-  type ProviderSet,
-  type Switchboard,
-} from "@kiln/core/ports"
+import { IdGenerator, JobStore, KeyDirectory, MediaProbe, type Switchboard } from "@kiln/core/ports"
+import { Providers, type ProviderSet } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { sandboxProviders } from "@kiln/provider-sandbox"
 import { MemoryBlobStore, MemoryStores } from "@kiln/testing"

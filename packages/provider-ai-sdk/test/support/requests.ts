@@ -1,5 +1,5 @@
 import type { AudioFormat } from "@kiln/core/domain"
-import type { AudioInput, ProviderCall, ProviderError, ProviderSet } from "@kiln/core/ports"
+import type { AudioInput, ProviderCall, ProviderError, ProviderSet } from "@kiln/core/providers"
 import { Effect, Result, Stream } from "effect"
 
 export const call: ProviderCall = { jobId: "job_0123456789abcdefghjkmnpqrs", attempt: 1, failures: 0, deferrals: 0 }

@@ -1,4 +1,4 @@
-import type { ProviderError } from "@kiln/core/ports"
+import type { ProviderError } from "@kiln/core/providers"
 import { Effect, Result } from "effect"
 
 /** Returns the failure of an effect; throws if it succeeds. */

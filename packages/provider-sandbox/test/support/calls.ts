@@ -1,5 +1,5 @@
 import type { AudioFormat, BlobCorrupt, BlobUnavailable } from "@kiln/core/domain"
-import type { AudioInput, ProviderCall } from "@kiln/core/ports"
+import type { AudioInput, ProviderCall } from "@kiln/core/providers"
 import { Stream } from "effect"
 
 export const callWith = (failures: number): ProviderCall => ({

@@ -1,7 +1,7 @@
 import type { Kind } from "@kiln/core"
 import { wholeKind } from "@kiln/core/effect"
 import { builtInKinds, portsOf } from "@kiln/core/kinds"
-import type { ProviderPort } from "@kiln/core/ports"
+import type { ProviderPort } from "@kiln/core/providers"
 import {
   givenField,
   isDate,

@@ -1,7 +1,8 @@
 import { givenField } from "@kiln/core/domain"
 import { type EmbeddedServices, Operator } from "@kiln/core/effect"
 import { JobKinds, switchesOf } from "@kiln/core/kinds"
-import { IdGenerator, Providers, Switchboard } from "@kiln/core/ports"
+import { IdGenerator, Switchboard } from "@kiln/core/ports"
+import { Providers } from "@kiln/core/providers"
 import * as Effect from "effect/Effect"
 import type { TestPrice } from "./TestEngine.ts"
 

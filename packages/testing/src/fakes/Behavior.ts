@@ -1,4 +1,4 @@
-import { providerBroken, type ProviderError, ProviderFailure, type BrokenReason } from "@kiln/core/ports"
+import { providerBroken, type ProviderError, ProviderFailure, type BrokenReason } from "@kiln/core/providers"
 import * as Effect from "effect/Effect"
 
 /** The behavior of a fake when it is called. */

@@ -9,7 +9,7 @@ import {
   type ProviderName,
   type ProviderPort,
   type ProviderRequest,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"

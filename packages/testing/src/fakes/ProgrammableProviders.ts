@@ -12,7 +12,7 @@ import {
   type ProviderRequest,
   providerUnavailable,
   resultInvalid,
-} from "@kiln/core/ports"
+} from "@kiln/core/providers"
 import * as Effect from "effect/Effect"
 import { answer, answerLate, type Behavior, hang, malformed } from "./Behavior.ts"
 import { defaultAnswers } from "./defaultAnswers.ts"

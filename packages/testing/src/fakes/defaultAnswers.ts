@@ -1,4 +1,4 @@
-import { type AnswerOf, builtInPorts, type ProviderName, type ProviderPort } from "@kiln/core/ports"
+import { type AnswerOf, builtInPorts, type ProviderName, type ProviderPort } from "@kiln/core/providers"
 import { fakeMp3 } from "./fakeMp3.ts"
 import { fakePng } from "./fakePng.ts"
 

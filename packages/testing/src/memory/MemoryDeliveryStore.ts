@@ -1,5 +1,6 @@
 import { DeliveryStore, type Settlement } from "@kiln/core/ports"
-import { deliveryLeaseMs, type PendingDelivery } from "@kiln/core/domain"
+import type { PendingDelivery } from "@kiln/core/domain"
+import { deliveryLeaseMs } from "@kiln/core/rules"
 import { type MemoryState, step } from "./MemoryState.ts"
 
 /** The reference model of `DeliveryStore`. */

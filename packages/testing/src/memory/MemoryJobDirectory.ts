@@ -1,14 +1,5 @@
-import {
-  isParked,
-  type Job,
-  type JobId,
-  labelsOf,
-  maxAhead,
-  parkedRun,
-  type QueuePlace,
-  rankOf,
-  type WaitRun,
-} from "@kiln/core/domain"
+import { type Job, type JobId, maxAhead, type QueuePlace, type WaitRun } from "@kiln/core/domain"
+import { isParked, labelsOf, parkedRun, rankOf } from "@kiln/core/rules"
 import {
   type DepthState,
   type FinishedJob,

@@ -1,20 +1,22 @@
 import {
-  applyEvent,
   type FileId,
-  holdsClaim,
   idBody,
   isFinished,
-  isOverdue,
   type Job,
   type JobId,
-  jobOrphanReason,
-  overdueEvent,
   owns,
-  polledJob,
   type Principal,
   submittedOf,
-  waitsSince,
 } from "@kiln/core/domain"
+import {
+  applyEvent,
+  holdsClaim,
+  isOverdue,
+  jobOrphanReason,
+  overdueEvent,
+  polledJob,
+  waitsSince,
+} from "@kiln/core/rules"
 import {
   type CancelOutcome,
   isReplaced,

@@ -9,11 +9,8 @@ import type {
   Json,
   JsonObject,
   KeyId,
-  ParkedJob,
-  ParkedOn,
   PendingDelivery,
   ProjectId,
-  SharedBucket,
   Signal,
   SpendCap,
   SpendOwner,
@@ -21,18 +18,17 @@ import type {
   UploadId,
   WaitRun,
 } from "@kiln/core/domain"
+import type { ParkedJob, ParkedOn, SharedBucket } from "@kiln/core/rules"
+import { isFinished, submittedOf, uploadBlobPrefix } from "@kiln/core/domain"
 import {
   applyEvent,
   isDelivered,
-  isFinished,
   isParked,
   isUploadFault,
   keylessPrefix,
   readClocks,
   StoreTime,
-  submittedOf,
-  uploadBlobPrefix,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type {
   ApiKeyRecord,
   LedgerEntry,

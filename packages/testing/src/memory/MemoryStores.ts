@@ -2,7 +2,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
-import { StoreUnavailable, takePortion } from "@kiln/core/domain"
+import { StoreUnavailable } from "@kiln/core/domain"
+import { takePortion } from "@kiln/core/rules"
 import {
   DeliveryStore,
   JobDirectory,

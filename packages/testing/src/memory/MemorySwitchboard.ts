@@ -1,4 +1,5 @@
-import { type Board, lastServedStepMs, type PriceSnapshot, switchesWith } from "@kiln/core/domain"
+import type { Board, PriceSnapshot } from "@kiln/core/domain"
+import { lastServedStepMs, switchesWith } from "@kiln/core/rules"
 import { type PriceVersion, type PublishedWorker, Switchboard } from "@kiln/core/ports"
 import { keep, type MemoryState, step } from "./MemoryState.ts"
 import { readSpending } from "./spending.ts"

@@ -1,3 +1,4 @@
+import { type ProjectId, type Upload, uploadBlobPrefix } from "@kiln/core/domain"
 import {
   exceedsCap,
   holdsTransfer,
@@ -6,11 +7,8 @@ import {
   isWaiting,
   judgeTransfer,
   judgeUpload,
-  type ProjectId,
-  type Upload,
-  uploadBlobPrefix,
   uploadOrphanReason,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import {
   type ClaimUploadOutcome,
   type CreateUploadOutcome,

@@ -1,4 +1,5 @@
-import { type JobId, type SpendEntry, type Spending, spendingOf, type SpendOwner } from "@kiln/core/domain"
+import type { JobId, Spending, SpendOwner } from "@kiln/core/domain"
+import { type SpendEntry, spendingOf } from "@kiln/core/rules"
 import type { MemoryState } from "./MemoryState.ts"
 
 /** Returns the cap of an owner with what counts against it, without what `except` reserves; `undefined` if it has no cap. */

@@ -1,4 +1,4 @@
-import { deliveryMark } from "@kiln/core/domain"
+import { deliveryMark } from "@kiln/core/rules"
 
 /** Rules between two states of a row, and between a job and its result, which a CHECK cannot see. */
 const moves = `

@@ -1,8 +1,8 @@
-import { priorityRank, ranks } from "@kiln/core/domain"
+import { rankOf, ranks } from "@kiln/core/rules"
 
 const [highest = 0] = ranks
 const lowest = ranks.at(-1) ?? 0
-const { normal } = priorityRank
+const normal = rankOf("normal")
 
 /** A condition on the rank that a job is stored with. */
 export const isRank = (value: string): string => `${value} BETWEEN ${lowest} AND ${highest}`

@@ -1,8 +1,8 @@
-import { priorityRank } from "@kiln/core/domain"
+import { rankOf } from "@kiln/core/rules"
 import { claimedColumns, hasRest, queueColumns, readRests } from "../initial/claimedColumns.ts"
 import { roomOfProject } from "./limits.ts"
 
-const { normal } = priorityRank
+const normal = rankOf("normal")
 
 /** The columns of a single job. */
 const columnsOfOne = `json_build_object(${Object.entries(claimedColumns)

@@ -1,4 +1,4 @@
-import { deliveryMark } from "@kiln/core/domain"
+import { deliveryMark } from "@kiln/core/rules"
 
 /** Guards against updates that a CHECK cannot see. `IS NOT` compares NULLs as values. */
 const forbidden = [

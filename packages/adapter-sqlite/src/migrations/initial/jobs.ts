@@ -1,4 +1,4 @@
-import { keylessPrefix, priorityRank, ranks } from "@kiln/core/domain"
+import { keylessPrefix, ranks, rankOf } from "@kiln/core/rules"
 import { bitOf } from "../../jobs/lanes.ts"
 
 /**
@@ -16,7 +16,7 @@ CREATE TABLE kiln_lanes (
   -- A lower bound of the smallest claimable_at in the lane; NULL if no job can become claimable.
   next_at      INTEGER,
   -- The ranks that its jobs ever had, a bit for each, beginning with normal. Claims look only for these.
-  ranks        INTEGER NOT NULL DEFAULT ${bitOf(priorityRank.normal)} CHECK (ranks BETWEEN 1 AND ${ranks.reduce((bits, rank) => bits | bitOf(rank), 0)}),
+  ranks        INTEGER NOT NULL DEFAULT ${bitOf(rankOf("normal"))} CHECK (ranks BETWEEN 1 AND ${ranks.reduce((bits, rank) => bits | bitOf(rank), 0)}),
   UNIQUE (project_id, kind, kind_version, mode)
 ) STRICT;
 CREATE INDEX kiln_lanes_by_age  ON kiln_lanes (kind, kind_version, mode) WHERE next_at IS NOT NULL;

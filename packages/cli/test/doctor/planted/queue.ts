@@ -1,6 +1,6 @@
 import { fixtures } from "@kiln/conformance"
 import { DeliveryStore, JobStore } from "@kiln/core/ports"
-import { withDelivery } from "@kiln/core/domain"
+import { withDelivery } from "@kiln/core/rules"
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
 import { changeDatabase } from "../../support/changeDatabase.ts"

@@ -33,11 +33,11 @@ import {
   type AnyProvider,
   builtInPorts,
   type ProviderCall,
-  type ProviderCallError,
   type ProviderFailure,
   type ProviderPort,
   resultInvalid,
 } from "../../providers/index.ts"
+import type { ProviderCallError } from "../../providers/ProviderError.ts"
 import { type Attempt, storeNow, writeFile } from "./Attempt.ts"
 import { type AttemptServices, attemptServices } from "./AttemptServices.ts"
 import { ownersVerbs, submittingVerbs } from "./attemptEngine.ts"

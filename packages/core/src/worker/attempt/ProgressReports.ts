@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
-import { progressCheckpoint, progressStep } from "../../domain/index.ts"
+import { progressCheckpoint, progressStep } from "../../domain/rules.ts"
 import { type Progress, progressIntervalMs } from "../../domain/Progress.ts"
 import { type JobEvents, refOf } from "../../engine/JobEvents.ts"
 import type { Claim, JobStore } from "../../ports/index.ts"

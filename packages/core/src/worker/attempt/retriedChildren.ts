@@ -2,14 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { childIndex, type ParentStep, stepLabel } from "../../domain/Child.ts"
 import { askedFingerprint } from "../../domain/JobMetadata.ts"
-import {
-  isFinished,
-  isUploadFault,
-  type Job,
-  type JobId,
-  type StoreUnavailable,
-  submittedOf,
-} from "../../domain/index.ts"
+import { isFinished, type Job, type JobId, type StoreUnavailable, submittedOf } from "../../domain/index.ts"
+import { isUploadFault } from "../../domain/rules.ts"
 import { idsOfLabel } from "../../engine/childrenOf.ts"
 import {
   type Engine,

@@ -4,14 +4,13 @@ import * as Effect from "effect/Effect"
 import {
   type Board,
   type ConcurrencyLimits,
-  isLimiting,
   type Job,
   jobBlobKey,
   type JobId,
   type JobMode,
   type ProjectId,
-  projectShare,
 } from "../../domain/index.ts"
+import { isLimiting, projectShare } from "../../domain/rules.ts"
 import type { EngineLimits, WorkerRoom } from "../../domain/JobsInProgress.ts"
 import { EngineConfig } from "../../engine/EngineConfig.ts"
 import { JobEvents } from "../../engine/JobEvents.ts"

@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Engine } from "@kiln/core/effect"
-import { ProviderFailure } from "@kiln/core/ports"
+import { ProviderFailure } from "@kiln/core/providers"
 import { Worker } from "@kiln/core/worker"
 import { Effect, Fiber } from "effect"
 import * as fc from "fast-check"

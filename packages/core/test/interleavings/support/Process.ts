@@ -9,17 +9,16 @@ import {
   layerGroupCommit,
   Operator,
 } from "@kiln/core/effect"
+import { IdGenerator, MediaProbe, WakeUp } from "@kiln/core/ports"
 import {
   type GeneratedFile,
-  IdGenerator,
-  MediaProbe,
   type ProviderCall,
   type ProviderFailure,
   Providers,
   type ProviderSet,
-  WakeUp,
-} from "@kiln/core/ports"
-import { canonicalJson, formatId, type StoreUnavailable } from "@kiln/core/domain"
+} from "@kiln/core/providers"
+import { formatId, type StoreUnavailable } from "@kiln/core/domain"
+import { canonicalJson } from "@kiln/core/rules"
 import { Worker } from "@kiln/core/worker"
 import { fakeMp3 } from "@kiln/testing"
 import { Clock, Context, Deferred, Effect, type Fiber, Layer, Logger, Random, Scheduler, type Scope } from "effect"

@@ -8,12 +8,11 @@ import {
   JobDirectory,
   JobStore,
   KeyDirectory,
-  Providers,
   SecretStore,
   Switchboard,
   UploadStore,
-  type ProviderSet,
 } from "@kiln/core/ports"
+import { Providers, type ProviderSet } from "@kiln/core/providers"
 import { layerSweeps, Worker } from "@kiln/core/worker"
 import { HttpConfig, type HttpNeeds, HttpService, type MountNeeds, Readiness } from "@kiln/http"
 import { MediaProbeLive } from "@kiln/media-probe"

@@ -1,4 +1,5 @@
-import { type Chunk, holdsClaim, isFinished, type JobId } from "@kiln/core/domain"
+import { type Chunk, isFinished, type JobId } from "@kiln/core/domain"
+import { holdsClaim } from "@kiln/core/rules"
 import type { ChunkPage, ChunkQuestion, ChunkTotal, ChunkWrite, FencedOutcome } from "@kiln/core/ports"
 import { keep, type MemoryState } from "../MemoryState.ts"
 

@@ -1,14 +1,5 @@
-import {
-  applyEvent,
-  type ConcurrencyLimits,
-  isClaimable,
-  isOverdue,
-  type Job,
-  type JobId,
-  lostTooMany,
-  projectLimit,
-  rankOf,
-} from "@kiln/core/domain"
+import type { ConcurrencyLimits, Job, JobId } from "@kiln/core/domain"
+import { applyEvent, isClaimable, isOverdue, lostTooMany, projectLimit, rankOf } from "@kiln/core/rules"
 import type { Claim, ClaimRequest, ClaimResult } from "@kiln/core/ports"
 import { type Lane, type MemoryState, putJob } from "../MemoryState.ts"
 

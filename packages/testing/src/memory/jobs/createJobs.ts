@@ -1,14 +1,5 @@
-import {
-  advanceAfter,
-  type Board,
-  type BoundKey,
-  type Job,
-  type JobFacts,
-  type JobId,
-  judgeJob,
-  maximumCostOf,
-  owns,
-} from "@kiln/core/domain"
+import { type Board, type Job, type JobId, owns } from "@kiln/core/domain"
+import { advanceAfter, type BoundKey, type JobFacts, judgeJob, maximumCostOf } from "@kiln/core/rules"
 import type { CreateOutcome, NewJob } from "@kiln/core/ports"
 import {
   idempotencyIndex,

@@ -1,4 +1,5 @@
-import { blobPrefixesOf, isFinished, type Job, owns, strongerWarning } from "@kiln/core/domain"
+import { isFinished, type Job, owns } from "@kiln/core/domain"
+import { blobPrefixesOf, strongerWarning } from "@kiln/core/rules"
 import type { EraseOutcome, Erasure } from "@kiln/core/ports"
 import { addPurges, type MemoryState, putJob, putUpload } from "../MemoryState.ts"
 

@@ -1,3 +1,4 @@
+import { isFinished, type Job, type JobId } from "@kiln/core/domain"
 import {
   applyEvent,
   areJobs,
@@ -7,11 +8,8 @@ import {
   failedAttempt,
   failedOutput,
   holdsClaim,
-  isFinished,
   isParked,
   isRepeatedEnd,
-  type Job,
-  type JobId,
   maxAttemptRecords,
   maxSignals,
   refusedJob,
@@ -20,7 +18,7 @@ import {
   type TransitionEvent,
   withinReservation,
   withWait,
-} from "@kiln/core/domain"
+} from "@kiln/core/rules"
 import type {
   Checkpoint,
   ClaimRef,

@@ -1,4 +1,5 @@
-import { blobPrefixesOf, isFinished, type Job, submittedOf } from "@kiln/core/domain"
+import { isFinished, type Job, submittedOf } from "@kiln/core/domain"
+import { blobPrefixesOf } from "@kiln/core/rules"
 import { type PruneResult, type RetentionAge, retentionAgeOf } from "@kiln/core/ports"
 import { addPurges, idempotencyIndex, type MemoryState } from "../MemoryState.ts"
 import { blank } from "./eraseJobs.ts"

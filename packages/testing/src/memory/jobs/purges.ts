@@ -1,4 +1,4 @@
-import { purgePauseMs } from "@kiln/core/domain"
+import { purgePauseMs } from "@kiln/core/rules"
 import type { Purge } from "@kiln/core/ports"
 import type { MemoryState } from "../MemoryState.ts"
 
