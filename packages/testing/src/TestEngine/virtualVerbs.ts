@@ -1,5 +1,5 @@
 import type { DrainOptions, EmbeddedEngine, JobReference, Kind } from "@kiln/core"
-import type { JobId } from "@kiln/core/domain"
+import { type JobId, requireOptions } from "@kiln/core/domain"
 import { type JobEvents, partsOfSubmitAndWait } from "@kiln/core/effect"
 import type { TimeTravel } from "./TimeTravel.ts"
 import type { Runner } from "./Runner.ts"
@@ -47,10 +47,11 @@ export const manualVerbs = <K extends Kind>(
     now: () => new Date(time.now()),
     advance: async (span) => advance(millisecondsOf(span)),
     runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
-    drain: ((options?: DrainOptions | { readonly throughRetries?: boolean }) =>
-      options !== undefined && "maxMs" in options
-        ? drain(options)
-        : heard(runner.drain(options?.throughRetries ?? false))) as Own<K>["drain"],
+    drain: (async (options: DrainOptions | { readonly throughRetries?: boolean } = {}) => {
+      if ("maxMs" in options) return drain(options)
+      requireOptions("drain()", options, { throughRetries: true, maxMs: true })
+      return heard(runner.drain(options.throughRetries ?? false))
+    }) as Own<K>["drain"],
     // A background worker would run in time that stands still.
     start: () => Promise.resolve(),
     operator: {

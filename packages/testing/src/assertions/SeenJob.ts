@@ -12,6 +12,13 @@ export interface SeenJob {
   readonly errorCode?: ErrorCode
 }
 
+/** Returns the job. Throws `TypeError` for anything else, such as a promise. */
+export const seenJob = <J>(value: J): J & SeenJob => {
+  if (typeof value === "object" && value !== null && "status" in value && "attempts" in value)
+    return value as J & SeenJob
+  throw new TypeError("expected a job: await its promise, or submit one first")
+}
+
 /** A partial value, at any depth. */
 export type PartOf<T> =
   T extends ReadonlyArray<infer Item>

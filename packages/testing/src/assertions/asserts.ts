@@ -1,17 +1,18 @@
 import type { ErrorCode } from "@kiln/core/domain"
 import { AssertionError } from "./AssertionError.ts"
 import { matches } from "./matches.ts"
-import type {
-  Done,
-  Failed,
-  JobNamed,
-  JobOf,
-  OutputFrom,
-  PartOf,
-  Remembers,
-  RequestOf,
-  SeenJob,
-  SeenSubmission,
+import {
+  type Done,
+  type Failed,
+  type JobNamed,
+  type JobOf,
+  type OutputFrom,
+  type PartOf,
+  type Remembers,
+  type RequestOf,
+  type SeenJob,
+  seenJob,
+  type SeenSubmission,
 } from "./SeenJob.ts"
 import {
   chargedVerdict,
@@ -29,22 +30,22 @@ const insist = (operator: string, { actual, expected, message, pass }: Verdict):
 
 /** Asserts that the job is done, and narrows its type. */
 export function assertDone<J extends SeenJob>(job: J): asserts job is Done<J> {
-  insist("assertDone", doneVerdict(job))
+  insist("assertDone", doneVerdict(seenJob(job)))
 }
 
 /** Asserts that the job failed, with this code if given, and narrows its type. */
 export function assertFailed<J extends SeenJob>(job: J, errorCode?: ErrorCode): asserts job is Failed<J> {
-  insist("assertFailed", failedVerdict(job, errorCode))
+  insist("assertFailed", failedVerdict(seenJob(job), errorCode))
 }
 
 /** Asserts that the job is done with this output; of objects, only the given fields are compared. */
 export function assertOutput<J extends SeenJob>(job: J, output: PartOf<OutputFrom<J>>): asserts job is Done<J> {
-  insist("assertOutput", outputVerdict(job, output))
+  insist("assertOutput", outputVerdict(seenJob(job), output))
 }
 
 /** Asserts that the job was charged, with this amount if given: an exact decimal. */
 export const assertCharged = (job: SeenJob, charge?: string | ExpectedCharge): void =>
-  insist("assertCharged", chargedVerdict(job, charge))
+  insist("assertCharged", chargedVerdict(seenJob(job), charge))
 
 /** `times`: the expected number of submissions; 0 for never. */
 export interface SubmittedOptions {

@@ -1,6 +1,14 @@
 import type { ErrorCode } from "@kiln/core/domain"
 import type { SubmittedOptions } from "../assertions/asserts.ts"
-import type { JobOf, OutputFrom, PartOf, Remembers, RequestOf, SeenJob } from "../assertions/SeenJob.ts"
+import {
+  type JobOf,
+  type OutputFrom,
+  type PartOf,
+  type Remembers,
+  type RequestOf,
+  type SeenJob,
+  seenJob,
+} from "../assertions/SeenJob.ts"
 import {
   chargedVerdict,
   doneVerdict,
@@ -39,17 +47,12 @@ declare module "vitest" {
 const resultOf = ({ message, ...verdict }: Verdict) => ({ ...verdict, message: () => message })
 
 export const matchers = {
-  toBeDone: (job: unknown) => resultOf(doneVerdict(jobFrom(job))),
-  toHaveFailedWith: (job: unknown, errorCode?: ErrorCode) => resultOf(failedVerdict(jobFrom(job), errorCode)),
-  toHaveOutput: (job: unknown, output: object) => resultOf(outputVerdict(jobFrom(job), output)),
-  toHaveBeenCharged: (job: unknown, charge?: string | ExpectedCharge) => resultOf(chargedVerdict(jobFrom(job), charge)),
+  toBeDone: (job: unknown) => resultOf(doneVerdict(seenJob(job))),
+  toHaveFailedWith: (job: unknown, errorCode?: ErrorCode) => resultOf(failedVerdict(seenJob(job), errorCode)),
+  toHaveOutput: (job: unknown, output: object) => resultOf(outputVerdict(seenJob(job), output)),
+  toHaveBeenCharged: (job: unknown, charge?: string | ExpectedCharge) => resultOf(chargedVerdict(seenJob(job), charge)),
   toHaveSubmitted: async (engine: unknown, kind: string, request?: object, options: SubmittedOptions = {}) =>
     resultOf(submittedVerdict(await engineFrom(engine).submitted(), kind, request, options.times)),
-}
-
-const jobFrom = (value: unknown): SeenJob => {
-  if (typeof value === "object" && value !== null && "status" in value && "attempts" in value) return value as SeenJob
-  throw new TypeError("expected a job: await its promise, or submit one first")
 }
 
 const engineFrom = (value: unknown): Remembers => {

@@ -148,6 +148,10 @@ describe("matchers", () => {
     [() => expect(kiln).toHaveSubmitted("greeting", { name: "Bob" }), "to have been submitted"],
     [() => expect(kiln).not.toHaveSubmitted("greeting", { name: "Ada" }), "not to have been submitted"],
     [() => expect(Promise.resolve(done)).toBeDone(), "expected a job"],
+    [() => assertDone(Promise.resolve(done) as never), "expected a job: await its promise"],
+    [() => assertFailed(undefined as never), "expected a job: await its promise"],
+    [() => assertOutput(Promise.resolve(done) as never, {}), "expected a job: await its promise"],
+    [() => assertCharged(Promise.resolve(done) as never), "expected a job: await its promise"],
     [() => expect(done).toHaveSubmitted("greeting" as never), "expected an engine returned by testEngine()"],
   ])("fail with a message: %#", async (assertion, words) => {
     expect(await thrownBy(assertion)).toMatchObject({ message: expect.stringContaining(words) })

@@ -33,6 +33,12 @@ describe("a manual test engine", () => {
     expect(await kiln.runNext()).toMatchObject({ status: "done", attempts: 2 })
   })
 
+  it("refuses an unknown option of drain()", async () => {
+    await using kiln = await testEngine({ mode: "manual" })
+    const misspelled = kiln.drain({ throughRetry: true } as never)
+    await expect(misspelled).rejects.toThrow('unknown option "throughRetry" in drain(); did you mean "throughRetries"?')
+  })
+
   it("drains jobs that can run now, or all jobs", async () => {
     await using kiln = await testEngine({ mode: "manual" })
     for (const input of ["a", "b", "c"]) await kiln.submit("speech_synthesis", { input })
