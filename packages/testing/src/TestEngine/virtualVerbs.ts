@@ -18,6 +18,7 @@ const heard = <A>(promise: Promise<A>): Promise<A> => {
   return promise
 }
 
+type AnyDrainOptions = DrainOptions | { readonly throughRetries?: boolean }
 type Own<K extends Kind> = Pick<TestEngine<K>, "now" | "advance" | "runNext" | "drain" | "start" | "operator">
 type Inline<K extends Kind> = Pick<
   EmbeddedEngine<K, object, object>,
@@ -36,6 +37,12 @@ export const manualVerbs = <K extends Kind>(
     await timeTravel.advance(ms)
     if (mode === "inline") await runner.drain(false)
   }
+  const drained = async (given: AnyDrainOptions | undefined) => {
+    const options = given ?? {}
+    if ("maxMs" in options) return drain(options)
+    requireOptions("drain()", options, { throughRetries: true, maxMs: true })
+    return runner.drain(options.throughRetries ?? false)
+  }
   /** Runs a method and waits until it takes effect. */
   const settling =
     <Args extends ReadonlyArray<unknown>>(verb: (...args: Args) => Promise<void>) =>
@@ -47,11 +54,7 @@ export const manualVerbs = <K extends Kind>(
     now: () => new Date(time.now()),
     advance: async (span) => advance(millisecondsOf(span)),
     runNext: () => heard(runner.runNext().then((jobId) => jobId && get(jobId))),
-    drain: (async (options: DrainOptions | { readonly throughRetries?: boolean } = {}) => {
-      if ("maxMs" in options) return drain(options)
-      requireOptions("drain()", options, { throughRetries: true, maxMs: true })
-      return heard(runner.drain(options.throughRetries ?? false))
-    }) as Own<K>["drain"],
+    drain: ((options?: AnyDrainOptions) => heard(drained(options))) as Own<K>["drain"],
     // A background worker would run in time that stands still.
     start: () => Promise.resolve(),
     operator: {
