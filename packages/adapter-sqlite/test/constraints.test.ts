@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { fixtures } from "@kiln/conformance"
-import { everyState } from "./support/arrangeJobs.ts"
+import { everyState, sharedEveryState } from "./support/arrangeJobs.ts"
 
 type Attempt = readonly [what: string, sql: string, message: RegExp]
 
@@ -322,20 +322,26 @@ const refused: ReadonlyArray<readonly [promise: string, attempts: ReadonlyArray<
 ]
 
 describe("the database itself refuses", () => {
+  const database = sharedEveryState()
+
   for (const [promise, attempts] of refused)
     describe(promise, () => {
-      it.effect.each(attempts.map(([what, sql, message]) => ({ what, sql, message })))("$what", ({ message, sql }) =>
-        Effect.gen(function* () {
-          const { connection } = yield* everyState
-          const dump = () =>
-            ["jobs", "job_data", "checkpoints", "attempts", "files", "charges", "prices", "uploads", "api_keys"].map(
-              (table) => connection.prepare(`SELECT * FROM kiln_${table}`).all([]),
-            )
-          const before = dump()
+      it.each(attempts.map(([what, sql, message]) => ({ what, sql, message })))("$what", ({ message, sql }) => {
+        const { connection } = database()
+        const dump = () =>
+          ["jobs", "job_data", "checkpoints", "attempts", "files", "charges", "prices", "uploads", "api_keys"].map(
+            (table) => connection.prepare(`SELECT * FROM kiln_${table}`).all([]),
+          )
+        const before = dump()
+        // What the database accepts by mistake must not reach the next attempt.
+        connection.exec("SAVEPOINT attempt")
+        try {
           expect(() => connection.prepare(sql).run([])).toThrow(message)
           expect(dump()).toEqual(before)
-        }),
-      )
+        } finally {
+          connection.exec("ROLLBACK TO attempt; RELEASE attempt")
+        }
+      })
     })
 })
 

@@ -41,7 +41,7 @@ import { prerequisites } from "../src/migrations/0010Prerequisites.ts"
 import { unfinishedPrerequisites } from "../src/jobs/waitingJobs.ts"
 import { compiled } from "../src/Statement.ts"
 import { ownUpload } from "../src/uploads.ts"
-import { everyState, onDatabase, storesOf } from "./support/arrangeJobs.ts"
+import { everyState, onDatabase, sharedEveryState, storesOf } from "./support/arrangeJobs.ts"
 
 const { newJob, ownerOf, uploadId } = fixtures
 
@@ -451,12 +451,11 @@ const counts: typeof answers = [
 ]
 
 describe("answered from an index, in its order", () => {
-  it.effect.each([...answers, ...counts].map(([question, sql, plan]) => ({ question, sql, plan })))(
+  const database = sharedEveryState()
+
+  it.each([...answers, ...counts].map(([question, sql, plan]) => ({ question, sql, plan })))(
     "$question",
-    ({ plan, sql }) =>
-      Effect.gen(function* () {
-        expect(planOf(yield* everyState, sql)).toEqual(plan)
-      }),
+    ({ plan, sql }) => expect(planOf(database(), sql)).toEqual(plan),
   )
 
   it.effect("also after an operator runs ANALYZE", () =>

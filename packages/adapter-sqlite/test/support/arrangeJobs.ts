@@ -1,4 +1,6 @@
-import { Context, Effect, type Scope } from "effect"
+import { Context, Effect, Exit, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { afterAll, beforeAll } from "vitest"
 import type { StoreUnavailable } from "@kiln/core/domain"
 import {
   DeliveryStore,
@@ -58,3 +60,17 @@ export const everyState: Effect.Effect<Database, StoreUnavailable, Scope.Scope> 
   yield* onDatabase(database)(arrangeEveryState)
   return database
 })
+
+/** Returns the database of the tests of a `describe`, which leave it as it is: arranging it takes longer than most of them. */
+export const sharedEveryState = (): (() => Database) => {
+  const scope = Scope.makeUnsafe()
+  let shared: Database | undefined
+  beforeAll(async () => {
+    shared = await Effect.runPromise(everyState.pipe(Scope.provide(scope), Effect.provide(TestClock.layer())))
+  })
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  return () => {
+    if (shared === undefined) throw new Error("the database is arranged before the first test")
+    return shared
+  }
+}
