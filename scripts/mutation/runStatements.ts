@@ -42,6 +42,9 @@ export const runStatements = async (given: ReadonlyArray<string>): Promise<void>
   })
   const [store, ...chosen] = positionals
   if (store !== "sqlite" && store !== "postgres") throw new TypeError("expected sqlite or postgres after --statements")
+  const known = Object.values(names[store]).join(" ").split(" ")
+  const unknown = chosen.filter((name) => !known.includes(name))
+  if (unknown.length > 0) throw new TypeError(`unknown names: ${unknown.join(", ")}; known: ${known.join(", ")}`)
   const log = values.log ?? join(tmpdir(), `kiln-mutation-${store}.jsonl`)
   appendFileSync(log, "")
   const isWanted = (name: string): boolean => chosen.length === 0 || chosen.includes(name)
