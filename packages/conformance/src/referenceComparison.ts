@@ -89,8 +89,11 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
   return `${await fc.asyncDefaultReportMessage(details)}\n\n${reason}`
 }
 
-/** A run is some 75 steps, each made durable and read back in full, perhaps on a busy machine. */
-const limitMs = (runs: number): number => 60_000 + runs * 15_000
+/**
+ * A run is some 75 steps, each made durable and read back in full: a second or two, and half a minute on a slow machine that has
+ * more to do. Who shrinks a difference there waits for long; a limit that ends a search without one says nothing about the store.
+ */
+const limitMs = (runs: number): number => 120_000 + runs * 60_000
 
 /** Registers a vitest test that the store behaves like the memory store. */
 export const compareWithMemory = (comparison: Comparison): void =>

@@ -139,6 +139,8 @@ describe("canceling a parent", () => {
     await expect.poll(() => operator.waitingFor(again), patient).toMatchObject([{ reason: "children" }])
     await operator.cancel(again)
     expect(await hangs()).toEqual(["failed", "processing"])
+    // The child that is left never ends.
+    await engine.stop({ drainMs: 0 })
   })
 
   it("while it submits ends the children that its cancellation did not find, though none of them can begin", async () => {
