@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import pg from "pg"
+import { inject } from "vitest"
 import { randomBytes } from "node:crypto"
 import { arrangeEveryState, callEveryVerb, compareWithMemory } from "@kiln/conformance"
 import { inspectPostgres, postgresMigrations, PostgresStores } from "../src/index.ts"
@@ -188,5 +189,6 @@ compareWithMemory({
     })
   }),
   capabilities: { durable: true, multiProcess: true },
-  runs: 5,
+  // The proof tier has the time for more.
+  runs: inject("tier") === "proof" ? 20 : 2,
 })

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "@effect/vitest"
 import { Context, Effect, Layer, Option } from "effect"
 import pg from "pg"
+import { inject } from "vitest"
 import { WakeUp } from "@kiln/core/ports"
 import { type TcpProxy, tcpProxy, transactionPooler } from "@kiln/postgres-lab"
 import { arrangeEveryState, callEveryVerb, compareWithMemory } from "@kiln/conformance"
@@ -167,5 +168,6 @@ compareWithMemory({
     return yield* ownPlace({ url, stores: { url: pooler.url, pooler: "transaction" } })
   }),
   capabilities: { durable: true, multiProcess: true },
-  runs: 5,
+  // The proof tier has the time for more.
+  runs: inject("tier") === "proof" ? 20 : 2,
 })

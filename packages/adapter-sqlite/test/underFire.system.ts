@@ -7,5 +7,6 @@ simulationConformance({
   name: "SQLite",
   layer: Layer.unwrap(Effect.map(temporaryFile, (path) => SqliteStores.layer({ path }))),
   seed: 1,
-  runs: 25,
+  // The proof tier runs more.
+  runs: 10,
 })

@@ -1,10 +1,13 @@
-import { expect, it } from "vitest"
+import { expect, inject, it } from "vitest"
 import { playFileHistories } from "./support/fileHistories.ts"
 import { describeWith } from "./support/needs.ts"
 
+// The proof tier has the time for more.
+const histories = inject("tier") === "proof" ? 24 : 6
+
 describeWith("mounts", "backups, restores, sweeps, copies, full and unmounted disks in random order", () => {
-  it("12 histories: no file that a row names is missing", async () => {
-    const { done, violations } = await playFileHistories(Array.from({ length: 12 }, (_, n) => n + 1))
+  it(`${histories} histories: no file that a row names is missing`, async () => {
+    const { done, violations } = await playFileHistories(Array.from({ length: histories }, (_, n) => n + 1))
     expect(violations).toEqual([])
     // Each step succeeds often enough to matter.
     for (const step of ["backup", "restore", "adopt", "sweep", "copy"])

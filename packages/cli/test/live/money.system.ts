@@ -1,4 +1,4 @@
-import { expect, it } from "vitest"
+import { expect, inject, it } from "vitest"
 import { sqliteStore } from "../crash/support/LabStore.ts"
 import { expectMoney } from "./support/expectMoney.ts"
 import { stormOfMoney } from "./support/moneyStorm.ts"
@@ -12,8 +12,11 @@ it("the arithmetic of these tests is exact", () => {
   expect(() => exactSum(["1e3"])).toThrow("no amount")
 })
 
-it("1,000 live jobs under kills and a failing provider: ledger, export and polls are usage times price to the last digit", async () => {
-  const options = { jobs: 1_000, killEveryMs: 2_500, kills: 4, seed: 1, makeStore: sqliteStore }
+// The proof tier has the time for more.
+const [jobs, killEveryMs] = inject("tier") === "proof" ? [1_000, 2_500] : [400, 1_000]
+
+it(`${jobs} live jobs under kills and a failing provider: ledger, export and polls are usage times price to the last digit`, async () => {
+  const options = { jobs, killEveryMs, kills: 4, seed: 1, makeStore: sqliteStore }
   const report = await stormOfMoney(options)
   console.info(`money under kills: ${JSON.stringify(report)}`)
   expectMoney(report, options)

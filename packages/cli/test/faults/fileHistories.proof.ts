@@ -1,0 +1,2 @@
+// More random histories.
+import "./fileHistories.system.ts"

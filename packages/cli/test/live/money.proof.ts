@@ -1,0 +1,2 @@
+// With a thousand jobs.
+import "./money.system.ts"

@@ -1,0 +1,2 @@
+// With ten thousand children.
+import "./manyChildren.system.ts"
