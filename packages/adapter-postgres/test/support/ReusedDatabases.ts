@@ -56,8 +56,17 @@ const copy = async (template: string): Promise<Kept> => {
   return { url: database.url, database, client, reset: await resetText(client) }
 }
 
-const sessions = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE datname = current_database() AND pid <> pg_backend_pid()`
+const others = `FROM pg_stat_activity
+  WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+
+/** Ends the other sessions and waits until they are gone: what one of them was committing would stay. */
+const endSessions = `DO $$ BEGIN
+  WHILE EXISTS (SELECT ${others}) LOOP
+    PERFORM pg_terminate_backend(pid) ${others};
+    PERFORM pg_sleep(0.001);
+    PERFORM pg_stat_clear_snapshot();
+  END LOOP;
+END $$`
 
 /** Keeps the rows that the schema begins with beside it. */
 const resetText = async (client: pg.Client): Promise<string> => {
@@ -72,7 +81,7 @@ const resetText = async (client: pg.Client): Promise<string> => {
     if (rowCount !== 0) filled.push(table)
   }
   return [
-    sessions,
+    endSessions,
     ...tables.map((table) => `DELETE FROM kiln."${table}"`),
     ...filled.map((table) => `INSERT INTO kiln."${table}" OVERRIDING SYSTEM VALUE TABLE first_rows."${table}"`),
     ...sequences.map((sequence) => `ALTER SEQUENCE kiln."${sequence}" RESTART`),
