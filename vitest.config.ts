@@ -10,7 +10,7 @@ const tiers = new Set(["test", "system", "proof", "long"])
 /** Small files that take the longest. Vitest starts large files first, and would run these alone at the end. */
 const longest = [
   /\/(adapter-postgres\/test\/conformance|contract\/(live|uploads)|cli\/test\/commands)\.test\.ts$/,
-  /\/(custom-kind\/main|seeds\w+|rollingDeployment|stopped|S3BlobStore\.faults|corpus|publish|histories|killSweep|interleavings|flows)\.system\.ts$/,
+  /\/(custom-kind\/main|rollingDeployment|stopped|S3BlobStore\.faults|corpus|publish|histories|killSweep|interleavings|flows)\.system\.ts$/,
   /\/(UnstorageBlobStore\.conformance|postgresJobs|postgresFiles|rates|switchOff|billing|lostCommit|pausing|copiedDatabase)\.system\.ts$/,
 ]
 

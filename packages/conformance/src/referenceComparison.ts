@@ -93,8 +93,8 @@ export const findDifference = async (comparison: Compared & Search): Promise<str
 }
 
 /**
- * A run is some 75 steps, each made durable and read back in full: a second or two, and half a minute on a slow machine that has
- * more to do. Who shrinks a difference there waits for long; a limit that ends a search without one says nothing about the store.
+ * A history has some 75 steps, each made durable and read back in full. It takes a second or two, and up to half a minute on a slow and
+ * busy machine. A search that runs out of time fails, although it says nothing about the store, so the limit is far beyond that.
  */
 const limitMs = (runs: number): number => 120_000 + runs * 60_000
 

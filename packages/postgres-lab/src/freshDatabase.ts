@@ -23,7 +23,7 @@ export const freshDatabase = async (options: FreshDatabaseOptions = {}): Promise
   const name = `kiln_test_${randomBytes(8).toString("hex")}`
   const template = options.template === undefined ? "" : ` TEMPLATE "${options.template}"`
   await withClient(server, async (client) =>
-    client.query(`CREATE DATABASE ${name}${template}${await strategy(server, client)}`),
+    client.query(`CREATE DATABASE ${name}${template}${await strategy(client)}`),
   )
   const url = new URL(server)
   url.pathname = `/${name}`
@@ -33,16 +33,10 @@ export const freshDatabase = async (options: FreshDatabaseOptions = {}): Promise
   return { name, url: url.href, dispose, [Symbol.asyncDispose]: dispose }
 }
 
-const strategies = new Map<string, string>()
-
 /** Copying files takes a third of the time that writing each page to the log takes. Before Postgres 15 there was nothing to choose. */
-const strategy = async (server: string, client: pg.Client): Promise<string> => {
-  const known = strategies.get(server)
-  if (known !== undefined) return known
+const strategy = async (client: pg.Client): Promise<string> => {
   const { rows } = await client.query<{ version: number }>(
     "SELECT current_setting('server_version_num')::int AS version",
   )
-  const chosen = (rows[0]?.version ?? 0) < 150_000 ? "" : " STRATEGY FILE_COPY"
-  strategies.set(server, chosen)
-  return chosen
+  return (rows[0]?.version ?? 0) < 150_000 ? "" : " STRATEGY FILE_COPY"
 }
